@@ -4,8 +4,7 @@ with Heliograph("kb") as kb:
     kb.insert_files(["docs/"])
     print(kb.query("How does the gateway reach the broker?"))
 
-What is offered here is imported when it is first asked for, so that what needs little of it, such as
-`heliograph.client`, starts at once.
+The names exported here are imported on first access, so that small parts such as `heliograph.client` start quickly.
 """
 
 import os
@@ -15,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from heliograph import errors as errors
 from heliograph._version import __version__ as __version__
 
-# The wheels of onnxruntime report to Microsoft over the network, and keep an id of the machine in the home folder,
-# unless this is set before anybody imports it. Who wants that sets it to 0.
+# The onnxruntime wheels send telemetry to Microsoft, and keep a machine id in the home folder, unless this is set
+# before the first import of onnxruntime. Set it to 0 to allow telemetry.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
-# For type checkers and editors, which take these for what is offered.
+# For type checkers and editors, which cannot follow `__getattr__`.
 if TYPE_CHECKING:
     from heliograph.chat.base import ChatMessage as ChatMessage
     from heliograph.chat.base import ChatModel as ChatModel
@@ -121,7 +120,7 @@ if TYPE_CHECKING:
     from heliograph.sync import Heliograph as Heliograph
     from heliograph.sync import SyncAnswerStream as SyncAnswerStream
 
-# The same by the modules that hold them.
+# The same names, grouped by the module that defines them.
 _HOMES = {
     "chat.base": "ChatMessage ChatModel ChatReply ChatRequest",
     "curation.duplicates": "DuplicatePair",

@@ -3,8 +3,8 @@
 import os
 import sys
 
-# Python looks for modules in the working folder first when it runs one by name; documents that lie there may be
-# anybody's, and their files are not to be run. The folder is left where the package itself was found in it.
+# `python -m` puts the working folder first in `sys.path`. That folder may hold untrusted documents, whose files must
+# not be imported, so it is removed, unless the package itself was found there.
 if not sys.flags.safe_path and sys.path[:1] != [os.path.dirname(os.path.dirname(__file__))]:  # noqa: PTH120 (pathlib would be looked for there)
     del sys.path[0]
 

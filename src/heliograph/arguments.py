@@ -1,11 +1,12 @@
-"""What callers hand over, held against the types that a method states.
+"""Checks of callers' arguments against the annotated types of a method.
 
-`checks_arguments` marks a class whose public methods people call. What a method states as its types is then what it
-takes: anything else is an `InvalidRequestError` that says what was given and what to give, raised before any work.
-`checked_fields` holds a dataclass to the types of its fields, and to the bounds of a `pydantic.Field` beside a type.
-Whole numbers count things, so they go from 0 to `LARGEST_COUNT`; a larger one that only bounds how many means all.
-Those of other libraries, such as NumPy's, are handed on as `int`.
-Contents of mappings and of what is no list are left to the packages that read them. A one-shot iterator is read first.
+`checks_arguments` decorates a class whose public methods users call. These methods then accept only values of the
+annotated types: anything else raises an `InvalidRequestError`, before any work, that says what was given and what to
+give. `checked_fields` checks a dataclass against the types of its fields, and the bounds of a `pydantic.Field`.
+Whole numbers are counts from 0 to `LARGEST_COUNT`; a larger number that is only a limit means all.
+Integers of other libraries, such as NumPy's, are converted to `int`.
+The contents of mappings and of other non-lists are checked by the packages that read them. A one-shot iterator is read
+into a list first.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from heliograph.errors import InvalidRequestError, shown
 C = TypeVar("C")
 Item = TypeVar("Item", bound=Any)
 
-# What every store takes as the number of things to skip or to return.
+# The largest offset or limit that every store accepts.
 LARGEST_COUNT = 2**31 - 1
-# All other whole numbers are limits of what is looked at or returned.
+# Integer arguments that are positions; all others are limits on the things read or returned.
 _PLACES = frozenset({"offset"})
 
 _WORDS: Mapping[Any, tuple[str, str]] = {
@@ -55,7 +56,7 @@ _BOUNDS: Mapping[str, tuple[Callable[[Any, Any], bool], str]] = {
 
 
 def checks_arguments(cls: type[C]) -> type[C]:
-    """Make the public methods that a class itself defines refuse arguments of other types than they state."""
+    """Make the public methods that a class itself defines refuse arguments that do not match their annotations."""
     for name, member in list(vars(cls).items()):
         if isfunction(member) and not name.startswith("_"):
             setattr(cls, name, _checked(member))
@@ -64,7 +65,7 @@ def checks_arguments(cls: type[C]) -> type[C]:
 
 @lru_cache(maxsize=64)
 def _stated_fields(kind: type) -> list[tuple[str, Any, Any]]:
-    """Return the name and type of each field, and its default if that is of the type and need not be checked again."""
+    """Return the name and type of each field, and its default if that has the type and need not be checked again."""
     types, stated = get_type_hints(kind, include_extras=True), list[tuple[str, Any, Any]]()
     for field in fields(kind):
         is_sure = isinstance(field.default, str | int | None) and _is_of(field.default, types[field.name])
@@ -73,10 +74,10 @@ def _stated_fields(kind: type) -> list[tuple[str, Any, Any]]:
 
 
 def checked_fields(item: Item, prefix: str = "") -> Item:
-    """Return a dataclass whose fields are what it states, whole numbers as `int`.
+    """Return the dataclass after checking its fields against their types, with whole numbers as `int`.
 
     Raises:
-        InvalidRequestError: One is of another type or out of bounds; its name, with `prefix` before it, says which.
+        InvalidRequestError: A field has the wrong type or is out of bounds; the message has its name after `prefix`.
     """
     numbers: dict[str, int] = {}
     for name, kind, default in _stated_fields(type(item)):
@@ -90,7 +91,7 @@ def checked_fields(item: Item, prefix: str = "") -> Item:
 
 
 def bounds_of(field: FieldInfo) -> list[tuple[Callable[[Any, Any], bool], Any, str]]:
-    """Return the bounds of a number: how to compare it, with what, and both in words."""
+    """Return the bounds of a number: comparison function, limit, and both in words."""
     return [
         (compare, getattr(item, sign), f"{words} {getattr(item, sign):,}")
         for item in field.metadata
@@ -119,14 +120,14 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
 
 @lru_cache(maxsize=256)
 def _stated(method: Callable[..., Any]) -> tuple[Signature, Mapping[str, Any]]:
-    # Looked up when first called: the names in annotations are all there by then.
+    # Resolved on the first call, when all names in annotations are defined.
     return signature(method), get_type_hints(method)
 
 
 def _read(
     method: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments with iterators read; refuse one of another type than stated."""
+    """Return the arguments with iterators read into lists; refuse an argument that does not match its annotation."""
     form, types = _stated(method)
     bound = form.bind(*args, **keywords)
     for name, value in bound.arguments.items():
@@ -146,7 +147,7 @@ def _read(
 
 
 def check_count(name: str, value: Any) -> int:
-    """Return a number of things, such as an offset, that can be counted.
+    """Return a count, such as an offset, as `int`.
 
     Raises:
         InvalidRequestError: It is no whole number, or below 0 or above `LARGEST_COUNT`.
@@ -157,7 +158,7 @@ def check_count(name: str, value: Any) -> int:
 
 
 def check_limit(name: str, value: Any) -> int:
-    """Return the most things that are wanted; a number above `LARGEST_COUNT`, such as `sys.maxsize`, is that one.
+    """Return a limit as `int`, capped at `LARGEST_COUNT`; `sys.maxsize`, say, means that.
 
     Raises:
         InvalidRequestError: It is no whole number, or below 0.
@@ -207,7 +208,7 @@ def _is_of(value: Any, kind: Any) -> bool:
 
 
 def _is_list(value: Any) -> bool:
-    """Whether it holds items side by side: no text, whose items are its characters, and no mapping."""
+    """Return whether a value is an iterable of items: not a text, whose items are its characters, nor a mapping."""
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | Mapping)
 
 

@@ -1,9 +1,9 @@
 """The engine: opens the parts of one workspace in order, and passes questions and documents on to them.
 
-`open_parts` opens store, models, ingest, curation, query and maintenance in the order of their needs, from the
-settings and from what the caller passed in. `AsyncHeliograph` is the facade over them and does no work of its own.
-It owns what it opened: `close` (or leaving `async with`, or the end of the event loop) closes store and models in
-reverse order; a model or store that the caller passed in stays the caller's to close.
+`open_parts` opens store, models, ingest, curation, query and maintenance in dependency order, from the settings and
+the caller's arguments. `AsyncHeliograph` is the facade over them and does no work of its own.
+It owns the parts it opened: `close` (or leaving `async with`, or the end of the event loop) closes store and models in
+reverse order. The caller closes a model that the caller passed in.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from heliograph.settings import IngestSettings, Settings, StoreSettings, problem
 from heliograph.stores.base import DocumentPage, DocumentQuery, Store, StoreView
 from heliograph.stores.registry import open_store
 
-# Opening what an engine is made of: store, models, and what uses them, in the order of their needs.
+# Opening the parts of an engine in dependency order: the store, the models, and the parts that use them.
 
 _LOG = logging.getLogger(__name__)
 _CLOSED = "this Heliograph was closed; open() opens it again"
@@ -70,7 +70,7 @@ _NOT_OPEN = "this Heliograph is not open yet; await open(), or use it inside `as
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the caller brings in place of what the settings name; it stays the caller's to close."""
+    """Models, extractor and chunker that the caller passes in place of those in the settings, and closes itself."""
 
     chat: ChatModel | ChatFunction | None = None
     embedding: EmbeddingModel | EmbeddingFunction | None = None
@@ -93,10 +93,10 @@ class Parts:
 
 
 class Opening:
-    """What an engine has open, and the event loop that it is used from.
+    """The open parts of an engine, and the event loop that uses them.
 
-    Locks and connections belong to a loop, so a second one is refused while the first runs. A loop that ends, or an
-    engine that nobody holds any more, closes what was opened in it; the next loop opens all anew.
+    Locks and connections belong to an event loop, so a second loop is refused while the first runs. The parts are
+    closed when their loop ends or the engine is garbage collected; the next loop opens all of them again.
     """
 
     def __init__(self, settings: Settings, given: Given) -> None:
@@ -109,15 +109,15 @@ class Opening:
         self._turn = asyncio.Lock()
 
     async def open(self) -> Parts:
-        """Open all parts, or do nothing if they are open in this loop; raises as `open_parts`."""
+        """Open all parts, unless they are open in this loop already; raises as `open_parts`."""
         return await self._open(again=True)
 
     async def use(self) -> Parts:
         """Return the open parts; the first use opens them.
 
         Raises:
-            InvalidRequestError: It is asked for in another event loop than that which uses it.
-            StoreUnavailable: It was closed.
+            InvalidRequestError: Another running event loop uses this engine.
+            StoreUnavailable: The engine was closed.
             HeliographError: As `open_parts` raises.
         """
         if self._parts is not None and self._opened_in is asyncio.get_running_loop():
@@ -155,7 +155,7 @@ class Opening:
             if held is not None:
                 await held.aclose()
         except (HeliographError, RuntimeError) as error:
-            # Connections are lost with their loop; what belongs to none was closed all the same.
+            # Connections are lost with their loop; parts that belong to no loop were closed all the same.
             _LOG.info("not all that an event loop left open could be closed in the next: %s", error)
 
     @property
@@ -163,8 +163,8 @@ class Opening:
         """The open parts, for code that cannot await.
 
         Raises:
-            InvalidRequestError: It is asked for in another event loop than that which uses it.
-            StoreUnavailable: Nothing is.
+            InvalidRequestError: Another running event loop uses this engine.
+            StoreUnavailable: The engine is not open.
         """
         self._refuse_other_loop()
         return self.parts_in_any_loop
@@ -192,16 +192,16 @@ class Opening:
 
 
 async def _hold_parts(settings: Settings, given: Given) -> AsyncGenerator[Parts]:
-    """Open all parts, give them once, and close them when this is closed, as asyncio does when the loop ends."""
+    """Open all parts, yield them once, and close them with the generator, which asyncio closes when the loop ends."""
     async with AsyncExitStack() as stack:
         yield await open_parts(settings, given, stack)
 
 
 async def open_parts(settings: Settings, given: Given, stack: AsyncExitStack) -> Parts:
-    """Open store and models, in the order in which they need one another; `stack` closes what was opened.
+    """Open store, models and the parts that use them, in dependency order; `stack` closes them.
 
     Raises:
-        SettingsError: The settings do not go together.
+        SettingsError: The settings contradict one another.
         StoreError: The store cannot be opened.
         ModelError: A model cannot be made ready.
     """
@@ -239,7 +239,7 @@ def _open_ingest(
     meter: ChatMeter,
     stack: AsyncExitStack,
 ) -> tuple[IngestPipeline, SourceReader]:
-    """Return what takes documents in and what reads their sources, in this process or on a cluster."""
+    """Return the ingest pipeline and the reader of sources, which work in this process or on a cluster."""
     extractor = given.extractor or choose_extractor(settings.ingest, chat)
     if settings.ingest.engine == "local":
         sources = SourceReader(settings.documents, settings.ingest.max_document_characters)
@@ -249,7 +249,7 @@ def _open_ingest(
     if given.chunker is not None:
         raise SettingsError("a chunker of your own cuts texts in this process; set ingest.engine to 'local'")
     replies = store.replies if settings.chat.cache else None
-    # Imported on use, as what moves whole workspaces is: most processes need neither.
+    # Imported on use, as `maintenance.transfer` is: most processes need neither.
     distributed = import_module("heliograph.distributed.cluster")
     models = distributed.GivenModels(given.chat, given.embedding, given.extractor)
     cluster = distributed.open_cluster(settings, models, embedding, replies, meter, stack)
@@ -292,10 +292,10 @@ async def _open_reranker(
 def with_store(
     settings: Settings, data_dir: str | Path | None, workspace: str | None, url: str | None = None
 ) -> Settings:
-    """Return settings with another folder, workspace or back end, if they are given.
+    """Return the settings with the given folder, workspace and store URL, each unless None.
 
     Raises:
-        SettingsError: They are not valid.
+        SettingsError: A value is not valid.
     """
     given = {"data_dir": data_dir, "workspace": workspace, "url": url}
     changes = {name: value for name, value in given.items() if value is not None}
@@ -310,7 +310,7 @@ def with_store(
 
 
 def with_engine(settings: Settings, engine: str | None) -> Settings:
-    """Return settings with another engine for reading documents, if one is given.
+    """Return the settings with the given `ingest.engine`, which reads documents, unless None.
 
     Raises:
         SettingsError: There is no such engine.
@@ -323,7 +323,7 @@ def with_engine(settings: Settings, engine: str | None) -> Settings:
 
 
 async def best_connected(kb: AsyncHeliograph, most: int) -> Subgraph:
-    """Return the best connected entities of a workspace, `most` of them, and the relations among them with names."""
+    """Return the `most` best connected entities of a workspace, and the relations among them with the ends' names."""
     found, graph = await kb.entities(limit=most + 1), kb.store.graph
     relations = await graph.find_relations_among([item.id for item in found[:most]])
     named = await graph.name_ends(relations, found[:most])
@@ -338,9 +338,9 @@ class AsyncHeliograph(GraphCuration):
             await kb.insert("ESP32 speaks MQTT over TLS.", sources=["notes.md"])
             answer = await kb.query("What does ESP32 speak?")
 
-    The first call opens it, where neither `async with` nor `open` has; after `close` only `open` does. What was not
-    closed is when its event loop ends. Safe to use from many tasks of one event loop, and in another once that one
-    has ended.
+    The first call opens the engine if `async with` or `open` has not; after `close` only `open` does. An engine left
+    open is closed when its event loop ends. Safe to use from many tasks of one event loop, and from another loop once
+    that one has ended.
     """
 
     def __init__(
@@ -356,19 +356,19 @@ class AsyncHeliograph(GraphCuration):
         chunker: Chunker | None = None,
         engine: str | None = None,
     ) -> None:
-        """Note what to open; nothing is opened yet.
+        """Store the arguments; nothing is opened yet.
 
         Args:
             data_dir: Folder of the store; None means that of the settings.
             workspace: Name of the workspace; None means that of the settings.
             settings: None reads `heliograph.toml` and the environment.
             chat: Chat model in place of the one in the settings, or a function (`heliograph.functions`); gets the same
-                wrappers, stays the caller's to close.
+                wrappers, and the caller closes it.
             embedding: Embedding model in place of the one in the settings, or a function, which is called once for its
-                dimension; stays the caller's to close.
-            reranker: Reranker in place of the one in the settings, or a function; stays the caller's to close.
+                dimension; the caller closes it.
+            reranker: Reranker in place of the one in the settings, or a function; the caller closes it.
             extractor: Extractor in place of the one in the settings.
-            chunker: What cuts texts, in place of `ingest.chunking` and the sizes in the settings.
+            chunker: Chunker in place of `ingest.chunking` and the sizes in the settings.
             engine: `local` or `ray`, where documents are read; None means `ingest.engine` of the settings.
 
         Raises:
@@ -381,7 +381,7 @@ class AsyncHeliograph(GraphCuration):
         """Open store and models, also after `close`; opening twice does nothing.
 
         Raises:
-            InvalidRequestError: It is used from another event loop, which still runs.
+            InvalidRequestError: Another running event loop uses this engine.
             StoreError: The store cannot be opened.
             ModelError: The embedding model cannot be made ready.
         """
@@ -391,7 +391,7 @@ class AsyncHeliograph(GraphCuration):
     async def close(self) -> None:
         """Close the engine; closing twice does nothing. Calls made afterwards are refused until `open`.
 
-        Calls under way are cut off. What is stored stays whole: documents not finished stay pending for `resume`.
+        Calls in progress are cancelled. The store stays consistent: unfinished documents stay pending for `resume`.
         """
         await self._opening.close()
 
@@ -413,21 +413,22 @@ class AsyncHeliograph(GraphCuration):
         track_id: str | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> IngestReport:
-        """Take documents in and return when each is processed, unchanged or failed.
+        """Ingest documents, and return when each is processed, unchanged or failed.
 
-        A known id or source is an update: the same text changes nothing, another replaces it in one commit.
+        A document with a known id or source is an update: the same text changes nothing, another text replaces the
+        stored one in one commit.
 
         Args:
-            documents: Texts, or `NewDocument`s. What belongs to a single one need not stand in a list.
-            sources: Source of each text, for citations; one a text.
+            documents: Texts, or `NewDocument`s. For a single document no argument needs to be a list.
+            sources: Source of each text, for citations; one per text.
             ids: Id of each text; None derives it from source or text.
             metadata: Free JSON of each text.
-            track_id: Name of the batch; None makes one up.
-            progress: Called now and then with how far it is.
+            track_id: Id of the batch; None generates one.
+            progress: Called a few times a second with the progress so far.
 
         Raises:
             InvalidRequestError: The lists differ in length.
-            ModelError: A model is out of reach; documents not finished stay pending for `resume`.
+            ModelError: A model is out of reach; unfinished documents stay pending for `resume`.
             StoreError: The store failed; nothing acknowledged is lost.
         """
         batch = new_documents(documents, sources, ids, metadata)
@@ -442,7 +443,7 @@ class AsyncHeliograph(GraphCuration):
     async def enqueue_files(
         self, files: Mapping[str, Path | str], *, metadata: Mapping[str, Any] | None = None, track_id: str | None = None
     ) -> IngestReport:
-        """Read files or URLs, given per source to cite, and store what they say as pending; see `insert_files`."""
+        """Read files or URLs, keyed by the source to cite, and store their texts as pending; see `insert_files`."""
         parts = await self._parts()
 
         def read(source: str) -> LoadedDocument:
@@ -459,14 +460,14 @@ class AsyncHeliograph(GraphCuration):
         metadata: Mapping[str, Any] | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> IngestReport:
-        """Take in files of every known kind, and web pages; one that cannot be read is reported and stops no other.
+        """Ingest files of every known kind, and web pages; one that cannot be read is reported and stops no other.
 
         Args:
             paths: Files, folders, which are walked, and http(s) URLs.
-            include: Patterns, as `.gitignore` has them, of files to take from folders; none takes every known kind.
+            include: `.gitignore` patterns of files to take from folders; none takes every known kind.
             exclude: Patterns of files and folders to leave out.
-            metadata: Goes over what the files themselves say.
-            progress: Called now and then with how far it is.
+            metadata: Overrides the files' own metadata.
+            progress: Called a few times a second with the progress so far.
 
         Raises:
             IngestError: None of the paths exists, or one is empty; one missing among others is a failed result.
@@ -482,7 +483,7 @@ class AsyncHeliograph(GraphCuration):
     async def insert_url(
         self, url: str, *, metadata: Mapping[str, Any] | None = None, progress: Callable[[Progress], None] | None = None
     ) -> IngestReport:
-        """Take in what an http(s) URL leads to; its source is the URL. Not reaching it is a failed result, no error.
+        """Ingest the page at an http(s) URL, with the URL as its source. Failing to reach it is a failed result.
 
         Raises:
             InvalidRequestError: It is no URL; no file is ever read.
@@ -502,13 +503,13 @@ class AsyncHeliograph(GraphCuration):
         progress: Callable[[Progress], None] | None = None,
         once: bool = False,
     ) -> AsyncGenerator[FolderChange]:
-        """Keep the documents in step with a folder until closed, or once, and yield a report after each change.
+        """Synchronise the documents with a folder until closed, or once, and yield a report after each change.
 
-        First, documents whose sources lie below the folder and whose files are gone are deleted, and all files are
-        taken in, which costs nothing for unchanged ones. Other arguments are those of `insert_files`.
+        First it deletes documents whose sources lie below the folder and whose files no longer exist, and ingests all
+        files, which costs nothing for unchanged ones. Other arguments are those of `insert_files`.
 
         Raises:
-            InvalidRequestError: It is no folder.
+            InvalidRequestError: `folder` is no folder.
             ModelError: As in `insert`.
             StoreError: As in `insert`.
         """
@@ -525,39 +526,39 @@ class AsyncHeliograph(GraphCuration):
                 yield change
 
     async def resume(self, *, progress: Callable[[Progress], None] | None = None) -> IngestReport:
-        """Take up what a crash or a cancel left behind."""
+        """Process the documents that a crash or a cancellation left pending."""
         return await (await self._parts()).ingest.resume(progress=progress)
 
     async def retry(
         self, document_ids: str | Iterable[str] = (), *, progress: Callable[[Progress], None] | None = None
     ) -> IngestReport:
-        """Try failed documents, and the failed chunks of partial ones, once more: all, or those with these ids."""
+        """Process failed documents, and the failed chunks of partial ones, again: all, or those with these ids."""
         ids = [document_ids] if isinstance(document_ids, str) else list(document_ids)
         return await (await self._parts()).ingest.retry(ids, progress=progress)
 
     def pause(self) -> None:
-        """Begin no further document until `unpause`; those under way come to their end, and calls wait."""
+        """Start no further document until `unpause`; documents in progress are finished, and calls wait."""
         self._opening.parts.ingest.pause()
 
     def unpause(self) -> None:
-        """Go on after a pause."""
+        """Resume ingest after `pause`."""
         self._opening.parts.ingest.unpause()
 
     def cancel(self) -> None:
-        """Stop the ingest under way; unfinished documents stay pending for `resume`."""
+        """Cancel the ingest in progress; unfinished documents stay pending for `resume`."""
         self._opening.parts.ingest.cancel()
 
     async def abandon(self, reason: str) -> int:
-        """Mark documents that wait as failed, with a reason, so that only `retry` takes them up; return how many."""
+        """Mark waiting documents as failed, with a reason, so that only `retry` processes them; return how many."""
         return await (await self._parts()).ingest.abandon(reason)
 
     async def delete(
         self, document_ids: str | Iterable[str], *, content_hashes: Mapping[str, str] | None = None
     ) -> DeleteReport:
-        """Delete documents and all that only they said; unknown ids are reported, not an error.
+        """Delete documents and all facts that only they stated; unknown ids are reported, not an error.
 
-        What is handed over with another text after this call stays; with `content_hashes` (`Document.content_hash`, by
-        id), after those were read.
+        A document that is submitted with another text after this call stays; with `content_hashes`
+        (`Document.content_hash` by id) so does one whose text changed after those hashes were read.
         """
         ids = [document_ids] if isinstance(document_ids, str) else list(document_ids)
         return await (await self._parts()).ingest.delete(ids, content_hashes)
@@ -565,7 +566,7 @@ class AsyncHeliograph(GraphCuration):
     async def delete_matching(
         self, *, source_prefix: str | None = None, filter: Filter | Mapping[str, Any] | None = None
     ) -> DeleteReport:
-        """Delete the documents whose source starts so and that match the filter, as `delete` does.
+        """Delete the documents whose source has the prefix and that match the filter, as `delete` does.
 
         Raises:
             InvalidRequestError: Neither is given, as `clear` deletes everything, or the filter cannot be served.
@@ -593,17 +594,17 @@ class AsyncHeliograph(GraphCuration):
         return await (await self._parts()).store.records.get_documents([*filter(is_storable, document_ids)])
 
     async def documents_of(self, chunk_ids: Sequence[str]) -> list[Document]:
-        """Return the documents that chunks are of, such as those of an entity, each once, in order of the chunks."""
+        """Return the documents that hold these chunks (an entity's, for example), each once, in order of the chunks."""
         ids = await (await self._parts()).store.records.get_document_ids([*filter(is_storable, chunk_ids)])
         return await self.documents_by_id(list(dict.fromkeys(ids[id_] for id_ in chunk_ids if id_ in ids)))
 
     async def document_text(self, document_id: str) -> str | None:
-        """Return a document's whole text, for a twin its original's; None if there is none, or it is not read yet."""
+        """Return a document's whole text, for a twin its original's; None if it has none, or is not read yet."""
         records = (await self._parts()).store.records
         return await records.get_document_text(document_id) if is_storable(document_id) else None
 
     async def identify_files(self, sources: Sequence[str]) -> list[str]:
-        """Return the id of the document that the file or URL at each source stands for, stored or not, in order."""
+        """Return the document id of the file or URL at each source, in order, whether it is stored or not."""
         return await identify_files((await self._parts()).store.records, sources)
 
     async def chunks(self, document_id: str) -> list[Chunk]:
@@ -622,7 +623,7 @@ class AsyncHeliograph(GraphCuration):
         `progress` is called with the name of each stage as it begins; `QueryPipeline` says which there are.
 
         Raises:
-            InvalidRequestError: The question or a parameter cannot be served; says which and why.
+            InvalidRequestError: The question or a parameter is not valid; says which and why.
             ModelError: A model is out of reach or failed; never turned into an answer.
             StoreError: The store failed.
         """
@@ -633,9 +634,9 @@ class AsyncHeliograph(GraphCuration):
         return await (await self._parts()).query.query_data(question, param or QueryParam())
 
     async def retrieve(self, question: str, param: QueryParam | None = None, *, is_bounded: bool = True) -> Retrieval:
-        """Return what an answer would be made from, typed; raises as `query` does.
+        """Return the typed retrieval that an answer would be made from; raises as `query` does.
 
-        Unless `is_bounded`, the budgets alone bound it, and not what the chat model can read.
+        With `is_bounded` its size also respects the chat model's context window, else only the token budgets.
         """
         return await (await self._parts()).query.retrieve(question, param or QueryParam(), is_bounded=is_bounded)
 
@@ -646,17 +647,17 @@ class AsyncHeliograph(GraphCuration):
         return await (await self._parts()).query.stream(question, param or QueryParam(), progress)
 
     def view(self, filter_: Filter | Mapping[str, Any]) -> StoreView:
-        """Return the workspace as if only the documents that match a filter existed, to be read like the store.
+        """Return a read-only view of the store as if only the documents that match a filter existed.
 
             around = await kb.view({"team": "red"}).graph.get_neighbourhood(name_to_entity_id("MQTT"), 1, 50)
 
         Raises:
-            InvalidRequestError: The filter cannot be served; says what of it.
+            InvalidRequestError: The filter is not valid; says which part.
         """
         return self._opening.parts.query.view(filter_)
 
     async def clear_cache(self, cache_type: str | None = None) -> int:
-        """Drop cached replies (`extract`, `summary`, `keywords`, `query`; None drops all); return how many."""
+        """Delete cached replies (`extract`, `summary`, `keywords`, `query`; None means all); return how many."""
         return await (await self._parts()).store.replies.delete_replies(cache_type)
 
     # Graph
@@ -675,8 +676,8 @@ class AsyncHeliograph(GraphCuration):
     async def entities(self, *, search: str = "", type: str = "", offset: int = 0, limit: int = 100) -> list[Entity]:
         """Return entities, best connected first.
 
-        With `search`, only those with a name or alias that is this text, begins with it or contains it, in this order.
-        With `type`, only those of this type, whatever its letter case.
+        With `search`, only those with a name or alias that equals this text, begins with it or contains it, in this
+        order. With `type`, only those of this type, whatever its letter case.
         """
         store, kind = (await self._parts()).store, written_type(type)
         if not search.strip():
@@ -693,11 +694,11 @@ class AsyncHeliograph(GraphCuration):
             found = [entity for entity in await store.graph.get_entities(ids) if entity.type == kind]
             if len(found) >= end or len(ids) < most or most == LARGEST_COUNT:
                 return found[offset:end]
-            # Of what has the name, too few are of the type.
+            # Too few of the entities found by name have the type: look further.
             most = min(4 * most, LARGEST_COUNT)
 
     async def neighbours(self, name: str, *, depth: int = 1, max_entities: int = 1000) -> Subgraph:
-        """Return what lies within `depth` relations of an entity; empty if there is no such entity."""
+        """Return the subgraph within `depth` relations of an entity; empty if there is no such entity."""
         (entity_id,) = await self._entity_ids(name)
         graph = (await self._parts()).store.graph
         found = await graph.get_neighbourhood(entity_id, depth, max_entities)
@@ -706,7 +707,7 @@ class AsyncHeliograph(GraphCuration):
     async def paths(
         self, name: str, other: str, *, max_hops: int = 6, limit: int = 5, max_length: int | None = None
     ) -> list[GraphPath]:
-        """Return the shortest paths between two entities, strongest first; empty if there is none of so few relations.
+        """Return the shortest paths between two entities, strongest first; empty if none has at most `max_hops`.
 
         `max_length` is the former name of `max_hops`.
         """
@@ -724,45 +725,45 @@ class AsyncHeliograph(GraphCuration):
         return await (await self._parts()).store.get_stats()
 
     async def lags(self) -> Mapping[str, int]:
-        """Return, per engine that serves a role beside the store with the truth, how many commits it is behind."""
+        """Return how many commits each external store is behind the primary store, by engine."""
         return await (await self._parts()).store.get_lags()
 
     async def troubles(self) -> Mapping[str, str]:
-        """Return, per engine beside the store with the truth that questions cannot be put to now, why."""
+        """Return why external stores cannot be queried now, by engine; empty if all can."""
         return (await self._parts()).store.get_troubles()
 
     def usage(self) -> ChatUsage:
-        """Return the calls and tokens that chat models have spent since opening, per purpose."""
+        """Return the chat model calls and tokens since opening, per purpose."""
         return self._opening.parts_in_any_loop.meter.usage()
 
     async def batches(self, *, offset: int = 0, limit: int = 100) -> list[Batch]:
-        """Return batches of documents, the latest first: documents per status, moments, tokens spent."""
+        """Return batches of documents, the latest first: documents per status, timestamps, tokens spent."""
         return await (await self._parts()).store.records.list_batches(offset, limit)
 
     # Upkeep
 
     async def check(self, *, repair: bool = False, progress: TellCount | None = None) -> CheckReport:
-        """Compare every projection with what the documents say; with `repair`, put right what can be."""
+        """Compare every projection with the documents; with `repair`, repair the differences where possible."""
         return await (await self._parts()).maintenance.check(repair=repair, progress=progress)
 
     async def rebuild(self, role: str | None = None, *, progress: TellCount | None = None) -> CheckReport:
-        """Compute every projection again from the documents; answers stay the same, before, meanwhile and after.
+        """Recompute every projection from the documents; answers stay the same before, during and afterwards.
 
-        With a `role` that an external store serves (`graph`, `vectors`, `cache`), only that is filled anew.
+        With a `role` that an external store serves (`graph`, `vectors`, `cache`), only that store is refilled.
 
         Raises:
             InvalidRequestError: No external store serves the role.
-            ModelError: The embedding model failed; what was made before stands, and the rest is as it was.
-            StoreUnavailable: Another process is taking documents in.
+            ModelError: The embedding model failed; parts rebuilt before stay, and the rest is unchanged.
+            StoreUnavailable: Another process is ingesting documents.
         """
         return await (await self._parts()).maintenance.rebuild(role, progress=progress)
 
     async def backup(self, path: str | Path) -> None:
-        """Write the whole workspace, as of one moment, into one new file, while reading and writing go on.
+        """Write a consistent snapshot of the whole workspace into one new file, while reading and writing go on.
 
         Raises:
-            ConflictError: There is such a file.
-            StoreUnavailable: It cannot be written; nothing is left of it.
+            ConflictError: The file exists.
+            StoreUnavailable: The file cannot be written; no partial file remains.
         """
         await (await self._parts()).store.backup(Path(path))
 
@@ -770,16 +771,16 @@ class AsyncHeliograph(GraphCuration):
         """Write the workspace into a new file, or for `csv`, `markdown`, `obsidian` and `lightrag` a new folder.
 
         Args:
-            path: What to write; it must not be there yet.
+            path: File or folder to write; it must not exist yet.
             format: `jsonl`, which holds everything and can be imported, `csv`, `graphml`, `markdown` or `obsidian`.
 
         Returns:
-            How many things were written.
+            How many records were written.
 
         Raises:
-            ConflictError: There is something of that name.
+            ConflictError: The path exists.
             InvalidRequestError: There is no such format.
-            StoreUnavailable: It cannot be written; nothing is left of it.
+            StoreUnavailable: The path cannot be written; no partial output remains.
         """
         transfer = import_module("heliograph.maintenance.transfer")
         return await transfer.export_workspace((await self._parts()).store, Path(path), format)
@@ -787,21 +788,22 @@ class AsyncHeliograph(GraphCuration):
     async def import_from(
         self, path: str | Path | Sequence[str | Path], *, progress: TellCount | None = None
     ) -> ImportReport:
-        """Take in an archive that `export` wrote, or what LightRAG, nano-graphrag or GraphRAG have written.
+        """Import an archive that `export` wrote, or the storage of LightRAG, nano-graphrag or GraphRAG.
 
-        No model is called but the embedding. What is here already is left alone, so that an interrupted import can be
-        run again.
+        The embedding is the only model called. Data that is here already stays unchanged, so that an interrupted import
+        can be run again.
 
         Args:
-            path: An archive, a directory, or the URL of a server of LightRAG's, such as
-                `postgresql://user:password@host/database#workspace`; or several where it keeps parts of one workspace.
-            progress: Told what is taken in and how many.
+            path: An archive, a directory, or the URL of a LightRAG database server, such as
+                `postgresql://user:password@host/database#workspace`; or several, where LightRAG keeps one workspace in
+                several places.
+            progress: Called with the kind of record and how many were imported.
 
         Raises:
-            InvalidRequestError: It is none of these, or it is broken; what stands before the break is taken in.
-            MissingDependencyError: A package is missing that reads it.
-            ModelError: The embedding failed; what was taken in before stays.
-            StoreError: The store failed; what was taken in before stays.
+            InvalidRequestError: It is none of these, or it is corrupt; records before the corruption are imported.
+            MissingDependencyError: The package that reads it is missing.
+            ModelError: The embedding failed; records imported before stay.
+            StoreError: The store failed; records imported before stay.
         """
         parts = await self._parts()
         places = [path] if isinstance(path, str | Path) else path
@@ -809,14 +811,14 @@ class AsyncHeliograph(GraphCuration):
         return await transfer.import_places(parts.store, parts.ingest, parts.curation.curator, places, progress)
 
     async def vacuum(self) -> None:
-        """Free the space of deleted data: afterwards no file of this workspace holds a byte of it."""
+        """Free the space of deleted data: afterwards no file of this workspace holds a byte of that data."""
         await (await self._parts()).store.vacuum()
 
     async def clear(self) -> None:
-        """Delete everything in this workspace and give its room back.
+        """Delete everything in this workspace and free its disk space.
 
         Raises:
-            StoreUnavailable: Another process is taking documents in.
+            StoreUnavailable: Another process is ingesting documents.
         """
         parts = await self._parts()
         await parts.maintenance.clear()
@@ -824,7 +826,7 @@ class AsyncHeliograph(GraphCuration):
 
     @property
     def store(self) -> Store:
-        """The store, for what has no method here; there once the engine is open."""
+        """The store, for operations without a method here; available once the engine is open."""
         return self._opening.parts.store
 
     async def _parts(self) -> Parts:
@@ -834,5 +836,5 @@ class AsyncHeliograph(GraphCuration):
         return (await self._parts()).curation
 
     async def _entity_ids(self, *names: str) -> list[str]:
-        """Return the id of the entity that each name leads to, by whatever spelling or alias."""
+        """Return the entity id of each name, which may be any spelling or alias."""
         return await find_entity_ids((await self._parts()).store, names)

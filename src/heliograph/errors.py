@@ -7,19 +7,19 @@ HeliographError
 ├── NotFoundError              the named thing is not in this workspace
 ├── ConflictError              two writers, or a second thing under one name
 │   └── StaleChangesetError    evidence changed between reading and committing it
-├── IngestError                one document could not be taken in
+├── IngestError                one document could not be ingested
 │   └── CancelledIngestError   the run was cancelled before the document was finished
 ├── AccessError
 │   ├── AuthenticationError    no credentials, or wrong or expired ones
 │   └── PermissionDenied       the credentials do not allow this, or not in this workspace
-├── OverloadedError            too much is under way; carries `retry_after_seconds`
+├── OverloadedError            too many requests in progress; carries `retry_after_seconds`
 ├── RequestTooLargeError       a request is longer, or nested deeper, than the limits allow
 ├── ClusterUnavailable         the machines that read documents are out of reach, or cannot be used
-├── ServiceUnavailable         a Heliograph service is out of reach, or what answers there is none (the client's)
+├── ServiceUnavailable         a Heliograph service is out of reach, or the address is not one (raised by the client)
 ├── StoreError
 │   ├── StoreUnavailable       closed, locked, full, read-only or out of reach
-│   │   ├── StoreAccessDenied  the engine is there and refuses the credentials
-│   │   └── StoreDamaged       what is stored is not what was written
+│   │   ├── StoreAccessDenied  the engine is reachable and refuses the credentials
+│   │   └── StoreDamaged       the stored data is not what was written
 │   └── SchemaMismatch         made by a newer version, or with another embedding
 └── ModelError
     ├── RateLimited            refused for now; carries `retry_after_seconds`
@@ -28,8 +28,8 @@ HeliographError
     ├── ContextTooLong         the request exceeds the model's window
     └── ModelUnavailable       wrong address, credentials or model name, or the service is down
 
-A message says what failed, which (as a repr) and what to do. Back ends and providers translate their driver's
-exceptions in one place each.
+A message says what failed, on which value (as a repr) and what to do. Each back end and provider translates its
+driver's exceptions in one place.
 """
 
 import os
@@ -39,7 +39,7 @@ from importlib import import_module
 from typing import Any, Self
 
 _LONGEST_RAISED = 300
-# A path in quotes, where anything may stand in it, or as far as a word goes.
+# An absolute path: in quotes, with any characters, or unquoted up to the next delimiter.
 _PATH = re.compile(
     r"""(?P<quote>['"])(?P<quoted>/(?:(?!(?P=quote)).)*)(?P=quote)|(?<![\w.:/~-])/[^\s'"`,;()<>\[\]{}]+"""
 )
@@ -56,7 +56,7 @@ class HeliographError(Exception):
 
 
 def shown(value: object, most_characters: int) -> str:
-    """Return how a value is shown in a message: its start, or its type where it cannot be written out."""
+    """Return a value as shown in a message: the start of its repr, or its type where repr fails."""
     try:
         return repr(value)[:most_characters]
     except (RecursionError, ValueError):
@@ -64,11 +64,11 @@ def shown(value: object, most_characters: int) -> str:
 
 
 def without_folders(message: str) -> str:
-    """Return a message with the name alone of every file and folder whose absolute path it gives."""
+    """Return a message with every absolute path cut to the name of its file or folder."""
 
     def shorten(found: re.Match[str]) -> str:
         path, quote = found["quoted"] or found[0], found["quote"] or ""
-        # Others, such as those of requests, are no paths of this machine.
+        # Other paths, such as those of HTTP requests, are no files of this machine.
         is_here = path.split("/")[1] in _top_folders()
         name = path.rstrip("/").rpartition("/")[2]
         return f"{quote}{name}{quote}" if is_here else found[0]
@@ -85,7 +85,7 @@ def _restore(kind: type[HeliographError], args: tuple[object, ...], state: dict[
     error = kind.__new__(kind)
     error.args = args
     if isinstance(error, ImportError):
-        # Where an ImportError keeps what it says.
+        # An ImportError keeps its message here.
         error.msg = str(args[0]) if args else ""
     error.__dict__.update(state)
     return error
@@ -104,20 +104,20 @@ class MissingDependencyError(HeliographError, ImportError):
 
 
 def import_optional(module: str, extra: str) -> Any:
-    """Return a module that needs packages which only an extra of Heliograph brings.
+    """Import and return a module that needs packages which only an extra of Heliograph installs.
 
     Args:
-        module: What to import: a package itself, or a module of ours that imports it.
-        extra: The extra that brings what it needs; empty if a plain install does.
+        module: The package itself, or a module of ours that imports it.
+        extra: The extra that installs the packages; empty if a plain install does.
 
     Raises:
-        MissingDependencyError: A package is not installed; the message names it and the command that brings it.
+        MissingDependencyError: A package is not installed; the message names it and the command that installs it.
     """
     try:
         return import_module(module)
     except ImportError as error:
         if (error.name or "").startswith("heliograph"):
-            raise  # a file of our own is missing, which no extra brings
+            raise  # a file of our own is missing, which no extra installs
         raise MissingDependencyError(error.name or module, extra) from error
 
 
@@ -130,7 +130,7 @@ class NotFoundError(HeliographError):
 
 
 class ConflictError(HeliographError):
-    """Two writers met, or a second thing was given the name of a first."""
+    """Two writers changed the same thing, or a new thing has the name of an existing one."""
 
 
 class StaleChangesetError(ConflictError):
@@ -138,7 +138,7 @@ class StaleChangesetError(ConflictError):
 
 
 class IngestError(HeliographError):
-    """One document could not be taken in; others are not affected. Of a defect of ours there is a traceback."""
+    """One document could not be ingested; others are not affected. A defect of ours comes with its traceback."""
 
     traceback: str = ""
 
@@ -150,8 +150,8 @@ class IngestError(HeliographError):
             what: What failed, as the start of a sentence.
             error: What was raised.
         """
-        # Not above: the package's first imports are only of what Python has loaded by itself, since `python -m` would
-        # find others in the working folder. Nor are annotations imported from the future.
+        # Not imported at the top: `python -m` would look for it in the working folder. The package's first imports may
+        # only be modules that Python has loaded by itself; for the same reason this file has no `__future__` import.
         import traceback
 
         steps = [(frame.f_globals.get("__name__", ""), line) for frame, line in traceback.walk_tb(error.__traceback__)]
@@ -174,11 +174,11 @@ class CancelledIngestError(IngestError):
 
 
 class AccessError(HeliographError):
-    """Who asks may not."""
+    """The caller may not do this."""
 
 
 class AuthenticationError(AccessError):
-    """There are no credentials, or they are wrong, expired or revoked; never says which of these for a known name."""
+    """Credentials are missing, wrong, expired or revoked; for a known name the message never says which."""
 
 
 class PermissionDenied(AccessError):  # noqa: N818
@@ -186,7 +186,7 @@ class PermissionDenied(AccessError):  # noqa: N818
 
 
 class OverloadedError(HeliographError):
-    """Too much is under way or waiting, or one client asks too often; `retry_after_seconds` says when to come back."""
+    """Too many requests are running or waiting, or one client sends too many; retry after `retry_after_seconds`."""
 
     def __init__(self, message: str, retry_after_seconds: float) -> None:
         super().__init__(message)
@@ -198,7 +198,7 @@ class RequestTooLargeError(HeliographError):
 
 
 class ServiceUnavailable(HeliographError):  # noqa: N818
-    """A Heliograph service is out of reach, did not answer in time, or what answers is no such service."""
+    """A Heliograph service is out of reach, did not answer in time, or the address belongs to another program."""
 
 
 class ClusterUnavailable(HeliographError):  # noqa: N818
@@ -214,7 +214,7 @@ class StoreUnavailable(StoreError):  # noqa: N818 (reads better than ...Error at
 
 
 class StoreAccessDenied(StoreUnavailable):
-    """The store's engine is there and refuses this user: the credentials are wrong, or lack a permission."""
+    """The store's engine is reachable and refuses this user: the credentials are wrong, or lack a permission."""
 
 
 class StoreDamaged(StoreUnavailable):
@@ -226,13 +226,13 @@ class SchemaMismatch(StoreError):  # noqa: N818
 
 
 class ModelError(HeliographError):
-    """A chat, embedding or rerank model failed; if it is transient, the same call may succeed when tried again."""
+    """A chat, embedding or rerank model failed; if `is_transient`, the same call may succeed when retried."""
 
     is_transient = False
 
 
 class RateLimited(ModelError):  # noqa: N818
-    """The service refuses for now, and may say how many seconds it asks to wait."""
+    """The service limits the rate of calls, and may say how many seconds to wait."""
 
     is_transient = True
 

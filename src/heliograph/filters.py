@@ -1,12 +1,12 @@
-"""What counts: conditions on documents (metadata, id, source) and on chunks, as data; read from JSON or one line.
+"""Filters: conditions on documents (metadata, id, source) and on chunks, as data; parsed from JSON or one line.
 
     from heliograph.filters import And, Equals, Range, parse_filter
 
     And((Equals("team", "red"), Range("year", gte=2020)))
     parse_filter({"team": "red", "year": {"gte": 2020}})  # the same
 
-Here they are checked, parsed and matched against one document or one chunk; a store finds all that match. What matches
-is a document with all its chunks, or, with a `HasChunk`, with those of its chunks that meet the condition.
+This file checks and parses filters, and matches them against one document or one chunk; a store finds all matches. A
+match is a document with all its chunks, or, with a `HasChunk`, with those of its chunks that meet the condition.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SEPARATOR = re.compile(r"(?<!\\)\.")
 
 @dataclass(frozen=True, slots=True)
 class Equals:
-    """A value at the path is this one; `None` stands for a null, not for a missing field."""
+    """A value at the path equals this one; `None` means a null, not a missing field."""
 
     path: str
     value: Scalar
@@ -40,7 +40,7 @@ class Equals:
 
 @dataclass(frozen=True, slots=True)
 class In:
-    """A value at the path is one of these; of none, nothing matches."""
+    """A value at the path is one of these; an empty tuple matches nothing."""
 
     path: str
     values: tuple[Scalar, ...]
@@ -58,44 +58,44 @@ class Range:
 
     @property
     def bounds(self) -> dict[str, str | int | float]:
-        """The bounds that are given, by the name of their comparison."""
+        """The bounds that are not None, by the name of their comparison."""
         named = {"gt": self.gt, "gte": self.gte, "lt": self.lt, "lte": self.lte}
         return {name: bound for name, bound in named.items() if bound is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """The path leads to something, be it a null or an empty list."""
+    """The path exists, even if its value is a null or an empty list."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentIds:
-    """The document's id is one of these; of none, nothing matches."""
+    """The document's id is one of these; an empty tuple matches nothing."""
 
     ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The document's source is one of these, to the letter; of none, nothing matches."""
+    """The document's source equals one of these exactly; an empty tuple matches nothing."""
 
     sources: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePrefix:
-    """The document's source begins so. A folder's prefix ends in `/`, or it means its namesakes too."""
+    """The document's source has this prefix. A folder's prefix should end in `/`, or `docs` matches `docs2/` too."""
 
     prefix: str
 
 
 @dataclass(frozen=True, slots=True)
 class HasChunk:
-    """A chunk of the document meets a condition, whose paths are details of chunks; a view has only such chunks.
+    """A chunk of the document meets a condition on details of chunks; a view has only such chunks.
 
-    It stands by itself or in an `And` that is not within anything else.
+    Allowed at the top level, or within `And`s at the top level.
     """
 
     part: Filter
@@ -103,14 +103,14 @@ class HasChunk:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All of these hold; of none, everything matches."""
+    """All of these hold; an empty tuple matches everything."""
 
     parts: tuple[Filter, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """At least one of these holds; of none, nothing matches."""
+    """At least one of these holds; an empty tuple matches nothing."""
 
     parts: tuple[Filter, ...]
 
@@ -122,8 +122,8 @@ class Not:
     part: Filter
 
 
-# A condition on what stands at a path of metadata, or of details; and any that is not made of others. The type checker
-# holds against these unions all that must know a new one: this file, and the stores on SQL.
+# Conditions on the value at a path of metadata or details; and conditions that are not made of others. By these unions
+# the type checker finds all code that must handle a new condition: in this file, and in the stores on SQL.
 OnPath = Equals | In | Range | Exists
 SimpleFilter = OnPath | DocumentIds | Sources | SourcePrefix | HasChunk
 Filter = SimpleFilter | And | Or | Not
@@ -139,9 +139,9 @@ def path_keys(path: str) -> tuple[str, ...]:
     return tuple(key.replace("\\.", ".") for key in _SEPARATOR.split(path))
 
 
-# Whether one document matches a filter: the meaning of every condition, in Python.
+# Matching one document against a filter: the reference implementation of every condition, in Python.
 #
-# A store may decide the same in its own language; the property test of the embedded store compares the two.
+# A store may match in its own query language; the property test of the embedded store compares the two.
 
 _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "gt": operator.gt,
@@ -154,7 +154,7 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 def matches(
     filter_: Filter, document: Document, read_chunks: Callable[[Document], Iterable[Chunk]] | None = None
 ) -> bool:
-    """Return whether a document matches, or may match where its chunks cannot be read."""
+    """Return whether a document matches; without `read_chunks`, conditions on chunks count as met."""
 
     def meets(condition: SimpleFilter) -> bool:
         match condition:
@@ -173,7 +173,7 @@ def matches(
 
 
 def chunk_condition(filter_: Filter) -> Filter:
-    """Return the condition that chunks of matching documents must meet; of none, `And(())`, which all do."""
+    """Return the condition that chunks of matching documents must meet; without one, `And(())`, which all meet."""
     return And(tuple(part.part for part in _conjuncts(filter_) if isinstance(part, HasChunk)))
 
 
@@ -183,7 +183,7 @@ def matches_chunk(condition: Filter, chunk: Chunk) -> bool:
 
 
 def _holds(filter_: Filter, meets: Callable[[SimpleFilter], bool]) -> bool:
-    """Return whether a filter holds, where `meets` says it of the conditions that are joined."""
+    """Return whether a filter holds, given `meets`, which evaluates its simple conditions."""
     match filter_:
         case And(parts):
             return all(_holds(part, meets) for part in parts)
@@ -196,7 +196,7 @@ def _holds(filter_: Filter, meets: Callable[[SimpleFilter], bool]) -> bool:
 
 
 def _conjuncts(filter_: Filter) -> Iterator[Filter]:
-    """Yield the conditions that must all hold."""
+    """Yield the conditions that must all hold, flattening nested `And`s."""
     if isinstance(filter_, And):
         for part in filter_.parts:
             yield from _conjuncts(part)
@@ -208,7 +208,7 @@ def _meets(metadata: Mapping[str, Any], condition: SimpleFilter) -> bool:
     """Return whether metadata and details of a document, or the details of a chunk, meet a condition.
 
     Raises:
-        InvalidRequestError: It is no condition on these.
+        InvalidRequestError: The condition is not one on a path.
     """
     match condition:
         case Exists(path):
@@ -226,7 +226,7 @@ def _meets(metadata: Mapping[str, Any], condition: SimpleFilter) -> bool:
 
 
 def _found(metadata: Mapping[str, Any], path: str) -> list[Any]:
-    """Return what stands at the path; more than one value where the path leads through a list."""
+    """Return the values at the path; more than one where the path leads through a list."""
     found: list[Any] = [metadata]
     for key in path_keys(path):
         holders = (holder for value in found for holder in (value if isinstance(value, list | tuple) else (value,)))
@@ -260,11 +260,11 @@ def _is_within(found: Any, range_: Range) -> bool:
     return bool(range_.bounds)
 
 
-# What a filter may hold: checked once, before anything is searched.
+# Validation of filters: once, before any search.
 #
-# A filter comes from a caller, often from outside the process, and is turned into a statement of a database: its
-# depth, the number of its conditions and the size of its values are limited, and every value must be of a kind that
-# all back ends compare alike.
+# A filter comes from a caller, often from outside the process, and becomes a database statement. So its depth, the
+# number of its conditions and the size of its values are limited, and every value must have a type that all back ends
+# compare alike.
 
 MAX_DEPTH = 16
 MAX_CONDITIONS = 256
@@ -275,7 +275,7 @@ _LARGEST = 2**63
 
 
 def check_filter(filter_: object) -> Filter:
-    """Return the filter if it can be served.
+    """Return the filter if it is valid.
 
     Raises:
         InvalidRequestError: It is no filter, is too deep or too large, or holds a value that cannot be compared.
@@ -311,12 +311,12 @@ def _misplaced(condition: SimpleFilter) -> InvalidRequestError:
 
 
 def refusal(place: str, value: object, advice: str) -> InvalidRequestError:
-    """Return the error for a value that stands at a place of a filter."""
+    """Return the error for a wrong value at a place of a filter."""
     return InvalidRequestError(f"{place} is {shown(value, 200)}; {advice}")
 
 
 def _conditions(filter_: object, depth: int) -> Iterator[Filter]:
-    """Yield the filter and all that is in it, outermost first."""
+    """Yield the filter and all its nested conditions, outermost first."""
     if depth > MAX_DEPTH:
         raise InvalidRequestError(f"the filter is nested more than {MAX_DEPTH} deep; make it flatter")
     if not isinstance(filter_, get_args(Filter)):
@@ -401,7 +401,7 @@ def _check_values(place: str, values: Any, kinds: tuple[type, ...]) -> None:
 _METADATA = "metadata."
 _BOUNDS = tuple(_COMPARISONS)
 _OPERATORS = ("eq", "ne", "in", *_BOUNDS, "exists")
-# An object with these names is a condition in the language of another library, whatever else is in it.
+# An object with all the keys of one of these sets is a condition in another library's filter language.
 _FOREIGN = (
     *({"field", "operator"}, {"field", "value"}, {"key", "value"}, {"key", "match"}, {"key", "range"}),
     *({"path", "operator"}, {"attribute", "value"}, {"operator", "conditions"}, {"filters", "condition"}),
@@ -410,18 +410,18 @@ _OURS = 'write {"team": "red"}, {"year": {"gte": 2020}}, {"or": [...]}, {"and": 
 
 
 def parse_filter(given: object) -> Filter:
-    """Return the filter that an object in the form above means; a filter that is one already is only checked.
+    """Parse an object in the form of `_OURS` into a filter; a `Filter` is only checked.
 
-    Dates and moments (`datetime.date`, `datetime.datetime`) count as their ISO 8601 strings.
+    Dates and times (`datetime.date`, `datetime.datetime`) count as their ISO 8601 strings.
 
     Raises:
-        InvalidRequestError: It is not in this form, too deep or too large; says where and what stands there.
+        InvalidRequestError: It is not in this form, too deep or too large; the message has the place and the value.
     """
     return check_filter(_object(given, "filter", 1) if isinstance(given, Mapping) else given)
 
 
 def metadata_path(name: str) -> str:
-    """Return the path of a metadata field that may be written with `metadata.` before it."""
+    """Return the path of a metadata field without the optional prefix `metadata.`."""
     return name.removeprefix(_METADATA)
 
 
@@ -529,13 +529,12 @@ def _plain(value: Any) -> Any:
 
 # Filters in one line, for command lines: `team=red`, `year>=2020`, `tags!=draft`, `reviewed`, `!draft`.
 #
-# A path, a comparison and a value; a path alone asks that the field is there, and after `!` that it is not. What the
-# command line writes into metadata are strings, what files say of themselves may be numbers, and a shell shows no
-# difference: so a value that reads as a number, `true` or `false` means both. In quotation marks it means the string.
+# A path, a comparison and a value; a path alone requires that the field exists, and after `!` that it does not. The
+# command line writes strings into metadata, files' own metadata may hold numbers, and a shell shows no difference. So
+# a value that parses as a number, `true` or `false` matches it and the string; in quotation marks only the string.
 #
-# A slip must not become a filter that matches nothing, unnoticed: what looks like another language's filter, or like
-# two of them, is refused with its place. What is refused can be said by quotation marks, or as an object
-# (`parse_filter`).
+# A typo must not silently become a filter that matches nothing: text that looks like another language's filter, or
+# like two filters, is refused with its position. Quotation marks, or an object (`parse_filter`), can express it still.
 
 _COMPARISON = re.compile(r"(?P<path>[^=<>!]*)(?P<sign>!=|>=|<=|==?|>|<)\s*(?P<value>.*)", re.DOTALL)
 _SIGNS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
@@ -543,17 +542,17 @@ _FORMS = "write FIELD=VALUE with =, !=, <, <=, > or >=, such as year>=2024, or F
 _AGAIN = "one condition each: give --filter twice, or an object by --filter-json"
 _ODD_NAME = "a field that has such a name can be given in an object by --filter-json (`filter` in JSON)"
 _QUOTED = 'put a value that begins so in double quotation marks, as in note="<b>"'
-# Few fields have such names, so they are taken for slips; an object can ask for the few.
+# Few fields have such names, so they count as typos; for those few, pass an object.
 _NO_PATH = re.compile(r"[\"'(){}\[\]&|\x00-\x1f\x7f]|(?:^|(?<!\\)\.)(?=\.|$)|^\.")
 _NO_PATH_ALONE = re.compile(r"[=<>!:~\s]")
 _SECOND = re.compile(r"(?:\s(?:and|or)\s+|(?:&&|\|\|)\s*)!?[\w.]+\s*(?:[=<>]|!=)", re.IGNORECASE)
 
 
 def parse_expression(text: str) -> Filter:
-    """Return the filter that a line means.
+    """Parse a one-line expression into a filter.
 
     Raises:
-        InvalidRequestError: It is in none of these forms; says at which character.
+        InvalidRequestError: It has none of these forms; the message says at which character.
     """
     found = _COMPARISON.fullmatch(text)
     if found is not None and found["path"].strip():
@@ -589,7 +588,7 @@ def _comparison(text: str, found: re.Match[str]) -> Filter:
 
 
 def _meanings(value: str, text: str, start: int) -> list[Any]:
-    """Return what a written value may be: itself as a string, and the number or truth value that it reads as."""
+    """Return the possible values of a text: itself as a string, and the number or boolean that it parses as."""
     read: Any = value
     with suppress(ValueError, RecursionError):
         read = json.loads(value, parse_constant=str)

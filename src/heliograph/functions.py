@@ -1,7 +1,7 @@
-"""Plain functions as models: what a caller hands over where a chat model, an embedding or a reranker may stand.
+"""Plain functions as models: a caller may pass one in place of a chat model, an embedding model or a reranker.
 
-A function may be sync, and then runs in a thread, or async. Whatever it raises is told as a `ModelError`, and what it
-returns is checked, so that a slip in it is an error that names the function and never a wrong answer.
+A function may be async, or sync, and then runs in a thread. Its exceptions become `ModelError`s, and its result is
+checked, so that a mistake in it is an error that names the function and never a wrong answer.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from heliograph.errors import BadModelReply, HeliographError, InvalidRequestErro
 from heliograph.models import Usage
 from heliograph.rerank.base import Reranker, RerankHit
 
-# From messages, `{"role": ..., "content": ...}` and oldest first, to the reply.
+# Takes messages, `{"role": ..., "content": ...}`, oldest first; returns the reply.
 ChatFunction = Callable[[list[dict[str, str]]], str | Awaitable[str]]
-# From n texts to n vectors, `(n, dimension)`: an array or lists of numbers, of any length but zero.
+# Takes n texts; returns n vectors, `(n, dimension)`: an array or lists of numbers, of any length but zero.
 EmbeddingFunction = Callable[[list[str]], Any]
-# From a question and n passages to n scores, higher is better.
+# Takes a question and n passages; returns n scores, higher is better.
 RerankFunction = Callable[[str, list[str]], Sequence[float] | Awaitable[Sequence[float]]]
 
 
 class FunctionChatModel(ChatModel):
-    """A chat model that is a function from messages to a reply; a stream of it has one piece.
+    """A chat model that calls a function from messages to a reply; its stream has one piece.
 
     Args:
         function: The function.
-        name: Under which its replies are kept; None for that of the function. Another model should have another name.
+        name: Name under which its replies are cached; None for that of the function. Give each model its own name.
     """
 
     def __init__(self, function: ChatFunction, *, name: str | None = None) -> None:
@@ -59,14 +59,14 @@ class FunctionChatModel(ChatModel):
 
 
 class FunctionEmbeddingModel(EmbeddingModel):
-    """An embedding that is a function from texts to vectors; they are brought to length 1 here.
+    """An embedding model that calls a function from texts to vectors, and normalises these to length 1.
 
     Args:
         function: The function.
         dimension: Length of its vectors; `connect` finds it out.
-        name: What a workspace remembers of who embedded it; None for the function's own. Vectors of another name are
-            refused.
-        max_input_tokens: Tokens of a text that it reads, by which texts are cut to chunks.
+        name: Model name that a workspace stores; None for the function's own. A workspace refuses an embedding model
+            of another name.
+        max_input_tokens: Most tokens of a text that it reads; chunk sizes follow from it.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class FunctionEmbeddingModel(EmbeddingModel):
         dimension, name = self._info.dimension, self._info.name
         if not texts:
             return Embeddings(np.zeros((0, dimension), np.float32), Usage())
-        # Few functions read an empty text or half a character.
+        # Few functions accept an empty text or a lone surrogate.
         given = [text.encode("utf-8", "replace").decode() or "." for text in texts]
         vectors = await _vectors(name, self._function, given)
         if vectors.shape[1] != dimension:
@@ -131,12 +131,12 @@ class FunctionReranker(Reranker):
 
 
 def as_chat_model(given: ChatModel | ChatFunction) -> ChatModel:
-    """Return a chat model, made of a function if it is one; raises `InvalidRequestError` if it is neither."""
+    """Return a chat model, wrapping a plain function; raises `InvalidRequestError` if it is neither."""
     return given if isinstance(given, ChatModel) else FunctionChatModel(_checked(given, "chat_model", ChatModel))
 
 
 async def as_embedding_model(given: EmbeddingModel | EmbeddingFunction) -> EmbeddingModel:
-    """Return an embedding model, made of a function if it is one, which is called once for its dimension.
+    """Return an embedding model, wrapping a plain function, which is called once for its dimension.
 
     Raises:
         InvalidRequestError: It is neither.
@@ -148,7 +148,7 @@ async def as_embedding_model(given: EmbeddingModel | EmbeddingFunction) -> Embed
 
 
 def as_reranker(given: Reranker | RerankFunction) -> Reranker:
-    """Return a reranker, made of a function if it is one; raises `InvalidRequestError` if it is neither."""
+    """Return a reranker, wrapping a plain function; raises `InvalidRequestError` if it is neither."""
     return given if isinstance(given, Reranker) else FunctionReranker(_checked(given, "reranker", Reranker))
 
 
@@ -159,7 +159,7 @@ def _checked(given: Any, what: str, kind: type) -> Callable[..., Any]:
 
 
 async def call_function(name: str, function: Callable[..., Any], *args: object, **keywords: object) -> Any:
-    """Return what a function, called `name` in a `ModelError`, gives; one that is not async runs in a thread."""
+    """Call a function, in a thread unless it is async, and return its result; `ModelError`s call it `name`."""
     is_async = iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
     try:
         if is_async:
@@ -196,9 +196,9 @@ def _bad_reply(name: str, given: object, wanted: str) -> BadModelReply:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Return what a function is called, where answers are kept by it: module and name.
+    """Return the name of a function, module and qualified name, which cache keys contain.
 
-    A `functools.partial` is told from others of its function by a hash of what it gives to it, which may be secret.
+    A `functools.partial` gets a hash of its bound arguments, which may be secret, to distinguish it from others.
     """
     if isinstance(function, partial):
         given = repr((function.args, sorted(function.keywords.items())))

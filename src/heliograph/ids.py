@@ -1,8 +1,8 @@
-"""Names of entities as they are kept, and deterministic ids: the same input gives the same id on every machine.
+"""Normalised entity names, and deterministic ids: the same input gives the same id on every machine.
 
-`clean_name` gives the name that is stored and shown; `entity_key` gives what is hashed into an id. Letter case,
-full-width forms, spacing, quotation marks and kinds of dash do not distinguish entities; everything else does. A
-mention counts for the entity that its resolution names, else for the one that its own name stands for.
+`clean_name` returns the name that is stored and shown; `entity_key` returns the key that is hashed into an id. Letter
+case, full-width forms, spacing, quotation marks and kinds of dash do not distinguish entities; everything else does. A
+mention counts for the entity that it was resolved to, else for the entity of its own name.
 
 Ids are `<kind>-<24 hex digits>` of BLAKE2b over length-prefixed parts. `mention_rank` gives every mention its place
 in one canonical order that does not depend on when its document arrived; folds over mentions read in that order.
@@ -21,16 +21,16 @@ from hashlib import blake2b
 
 from heliograph.models import EntityMention, RelationMention
 
-# Left out or replaced in every text that is taken in.
+# Characters that are dropped or replaced in every ingested text.
 _UNSTORED = re.compile("[\0\ud800-\udfff]")
 _POSITION_BITS = 20
 _DOCUMENT_BITS = 42
-# Ranks below stand for chunks that are about the thing.
+# Ranks below this belong to chunks that are about the entity or relation.
 SUBJECT_RANKS = 1 << (_DOCUMENT_BITS + _POSITION_BITS)
 
 
-# Of hundreds of runs of words per question it is asked whether they name an entity; so this digest is begun beforehand,
-# as is that of relations, of which a document names dozens.
+# Precomputed digest states: a question has hundreds of candidate phrases that are looked up as entities, and a document
+# has dozens of relations.
 _ENTITY = blake2b(len(b"entity").to_bytes(8, "little") + b"entity", digest_size=12)
 _RELATION = blake2b(len(b"relation").to_bytes(8, "little") + b"relation", digest_size=12)
 
@@ -45,17 +45,17 @@ def _digest(*parts: str) -> str:
 
 
 def is_storable(text: str) -> bool:
-    """Return whether a store can hold an id: one with NUL or a lone surrogate stands for nothing, in any of them."""
+    """Return whether a store can hold a text as an id: no id has a NUL or a lone surrogate, in any store."""
     return not _UNSTORED.search(text)
 
 
 def content_hash(text: str) -> str:
-    """Return the hash by which two texts are found to be the same."""
+    """Return the hash that identifies equal texts."""
     return _digest(text)
 
 
 def document_id(source: str) -> str:
-    """Return the id of the document that comes from `source` (a path or URI as given, or its text if it has none)."""
+    """Return the id of the document from `source` (a path or URI as given, or the text of a document without one)."""
     return f"doc-{_digest('document', source)}"
 
 
@@ -74,8 +74,8 @@ def chunk_id(document: str, text: str, occurrence: int) -> str:
 
     Args:
         document: Id of the document that holds it.
-        text: The chunk's own text; its place does not matter, so a chunk that moves keeps its id.
-        occurrence: 0 for the first chunk of the document with this very text, 1 for the next, and so on.
+        text: The chunk's own text; its position does not count, so a chunk that moves keeps its id.
+        occurrence: 0 for the first chunk of the document with this exact text, 1 for the next, and so on.
     """
     return f"chunk-{_digest('chunk', document, text, str(occurrence))}"
 
@@ -103,21 +103,21 @@ def relation_id(entity: str, other: str) -> str:
 
 
 def curation_id() -> str:
-    """Return a new id of a curation; unlike the others it is drawn, since a person may do the same thing twice."""
+    """Return a new curation id; unlike other ids it is random, since a person may make the same correction twice."""
     return f"cur-{secrets.token_hex(12)}"
 
 
 def mention_rank(document: str, position: int, *, is_subject: bool) -> int:
     """Return a mention's place in the canonical order, as an integer below 2**63.
 
-    Mentions in chunks that are *about* the thing come first; within each group documents follow the hash of their
-    id, and within a document the chunks' order. Two documents share a place with probability 2**-42; then the
-    chunk id decides.
+    Mentions in chunks that are *about* the entity or relation come first. Within each group, documents are ordered by
+    the hash of their id, and a document's mentions by the order of its chunks. Two documents share a place with
+    probability 2**-42; then the chunk id decides.
 
     Args:
         document: Id of the document.
         position: Order index of the chunk in its document.
-        is_subject: Whether the chunk is about the entity or relation, not merely naming it.
+        is_subject: Whether the chunk is about the entity or relation, and does not only mention it.
     """
     place = int(_digest("rank", document)[:16], 16) >> (64 - _DOCUMENT_BITS)
     group = 0 if is_subject else 1
@@ -125,7 +125,7 @@ def mention_rank(document: str, position: int, *, is_subject: bool) -> int:
 
 
 def is_subject_rank(rank: int) -> bool:
-    """Return whether a rank that `mention_rank` gave stands for a chunk that is about the thing."""
+    """Return whether a rank of `mention_rank` belongs to a chunk that is about the entity or relation."""
     return rank < SUBJECT_RANKS
 
 
@@ -140,12 +140,12 @@ def track_id(action: str) -> str:
     return f"{action}_{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(4)}"
 
 
-# Names, and what a mention counts for.
+# Names, and the entity or relation that a mention counts for.
 
 MAX_NAME_LENGTH = 256
 
 _CACHED = 65_536
-# Longer ones are no names but slips of an extractor, seldom seen twice.
+# Longer texts are no names but mistakes of an extractor, seldom seen twice.
 _LONGEST_CACHED = MAX_NAME_LENGTH
 
 _QUOTES = "\"'`“”‘’«»„‚‹›「」『』《》〈〉【】"
@@ -160,7 +160,7 @@ _relation_id = lru_cache(maxsize=_CACHED)(relation_id)
 
 
 def _remembered(function: Callable[[str], str]) -> Callable[[str], str]:
-    """Remember what a function says of names, but of very long ones."""
+    """Cache a function of names, except for very long names."""
     cached = lru_cache(maxsize=_CACHED)(function)
 
     @wraps(function)
@@ -174,10 +174,10 @@ def _remembered(function: Callable[[str], str]) -> Callable[[str], str]:
 def clean_name(name: str) -> str:
     """Return a name as it is stored: NFKC, one space between words, none between CJK characters, no outer quotes.
 
-    Case is kept. An empty result means that there is no name. Longer names are cut at 256 characters.
+    Case is kept. An empty result means that there is no name. Names are cut at 256 characters.
     """
     if name.isascii() and name.isprintable():
-        # What the steps below come to.
+        # Equivalent to the steps below, and faster.
         text = " ".join(name.split())
     else:
         text = unicodedata.normalize("NFKC", _CONTROL.sub(" ", name))
@@ -208,9 +208,9 @@ _LEAST_SHARE = 5
 
 
 def prevailing_type(votes: Mapping[str, int]) -> str:
-    """Return the type that most votes speak for; `unknown` if they are less than a fifth of all votes.
+    """Return the type with the most votes; `unknown` if these are less than a fifth of all votes.
 
-    One sentence in which a program "said" something makes no person of it, however many others leave its type open.
+    So one sentence in which a program "said" something does not make it a person if most mentions have no known type.
     """
     known = {kind: count for kind, count in votes.items() if kind and kind != _UNKNOWN}
     if not known:
@@ -220,7 +220,7 @@ def prevailing_type(votes: Mapping[str, int]) -> str:
 
 
 def written_type(text: str) -> str:
-    """Return a type of entities as people write it in the form in which types are kept: lower case, single spaces."""
+    """Return an entity type as written by a person in its stored form: lower case, single spaces."""
     return " ".join(text.lower().split())
 
 
@@ -240,7 +240,7 @@ def end_ids(mention: RelationMention) -> tuple[str, str]:
 def mention_relation_id(mention: RelationMention) -> str:
     """Return the id of the relation that a mention counts for.
 
-    One whose two ends are the same entity counts for no relation; it gets the id of that entity, with which it stays.
+    A mention whose two ends are the same entity counts for no relation; the result is then the id of that entity.
     """
     if mention.source_id or mention.target_id:
         source, target = end_ids(mention)

@@ -1,10 +1,10 @@
 """The data of a knowledge base, frozen and without behaviour that reads or writes.
 
-Truth is what was said: `Document`, `Chunk`, per chunk its `Extraction` (entity and relation mentions, and aliases),
+The primary records are `Document`, `Chunk`, per chunk its `Extraction` (entity and relation mentions, and aliases),
 and the `Curation`s by which people corrected the graph.
 `EntityEvidence` and `RelationEvidence` are running counts over mentions; `Entity` and `Relation` are folded from them
-and can always be computed again. What flows through a query lives in `heliograph.query.models`, but for `Mode`, which
-who asks a service names too.
+and can always be recomputed. The types of a query live in `heliograph.query.models`, except `Mode`, which clients of a
+service need too.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, Literal
 
-# Stands between the parts of one text: fragments of a description, ids of chunks, sources. LightRAG's.
+# LightRAG's separator between parts of one text: fragments of a description, chunk ids, sources.
 FIELD_SEPARATOR = "<SEP>"
 
 
 def utc_now() -> datetime:
-    """Return the present moment, aware, in UTC."""
+    """Return the current time, timezone-aware, in UTC."""
     return datetime.now(UTC)
 
 
@@ -37,12 +37,12 @@ class Mode(StrEnum):
     BYPASS = "bypass"
 
 
-# A mode as it is written.
+# A mode as a string.
 ModeName = Literal["auto", "fusion", "mix", "hybrid", "local", "global", "naive", "bypass"]
-# What lists of documents are sorted by. `created_at` is when a document was first seen, as `Document` has it; when it
-# was written stands in its metadata (`heliograph.documents.base.WRITTEN_AT`).
+# Sort keys of document lists. `created_at` is when a document was first seen, as in `Document`; the time when it was
+# written is in its metadata (`heliograph.documents.base.WRITTEN_AT`).
 DocumentSort = Literal["created_at", "updated_at", "source", "id"]
-# Of the chunks of an entity or relation so many, the first, say from which sources it is; as in LightRAG.
+# The sources of an entity or relation come from its first so many chunks; as in LightRAG.
 MOST_SOURCES = 75
 # How chunks of several channels are fused: by weighted score, or by reciprocal rank.
 FusionName = Literal["score", "rank"]
@@ -52,18 +52,18 @@ ChannelName = Literal["vector", "keyword", "bridge", "graph"]
 ChunkPicking = Literal["vector", "weight", "shared_relations"]
 # JSON lines, or CSV tables.
 ContextFormatName = Literal["json", "csv"]
-# What became of a chunk that was found; `TracedChunk` says when which. The page has a word for each (`o_...`).
+# Why a chunk that was found was kept or dropped; see `TracedChunk`. The web page has a word for each (`o_...`).
 ChunkOutcome = Literal["kept", "count", "rerank", "budget"]
-# Where no mode is named, but on the routes that are LightRAG's (`heliograph.wire.query.LIGHTRAG_MODE`).
+# The mode of a question without one, except on LightRAG's routes (`heliograph.wire.query.LIGHTRAG_MODE`).
 DEFAULT_MODE: Final = Mode.AUTO
 
 
 class DocumentStatus(StrEnum):
-    """Where a document is on its way in.
+    """The ingest status of a document.
 
-    `partial` means: in every projection, but the extraction of some chunks failed and can be retried. What is being
-    read is `pending` until it is committed. Nothing sets `parsing` and `processing`; they are LightRAG's words, which
-    its clients list by.
+    `partial` means: in every projection, but the extraction of some chunks failed and can be retried. A document is
+    `pending` until it is committed. Nothing sets `parsing` and `processing`, LightRAG's statuses, by which its clients
+    list documents.
     """
 
     PENDING = "pending"
@@ -75,7 +75,7 @@ class DocumentStatus(StrEnum):
 
 
 COMMITTED_STATUSES = (DocumentStatus.PROCESSED, DocumentStatus.PARTIAL)  # in every projection
-WAITING_STATUSES = (DocumentStatus.PENDING, DocumentStatus.PARSING, DocumentStatus.PROCESSING)  # `resume` goes on here
+WAITING_STATUSES = (DocumentStatus.PENDING, DocumentStatus.PARSING, DocumentStatus.PROCESSING)  # for `resume`
 RETRIED_STATUSES = (DocumentStatus.FAILED, DocumentStatus.PARTIAL)  # `retry` reads them again
 
 
@@ -90,12 +90,12 @@ class Usage:
         return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
 
 
-# The shortest time that stores tell apart.
+# The time resolution of stores.
 _TICK: Final = timedelta(microseconds=1)
-# Marks a field that is shown wherever its document or chunk is, and that filters may ask for.
+# Marks a field that is shown wherever its document or chunk is, and that filters may use.
 _DETAIL: Final = {"is_detail": True}
-# Marks a field of documents that stays as it is when the document comes in again. All others are set anew by what
-# comes in, so a field that the ingest measures is 0 until the new text is committed, unless it is marked.
+# Marks a field of documents that an update keeps. The update resets all others, so a field that the ingest computes
+# is 0 until the new text is committed, unless it is marked.
 _KEPT: Final = {"is_kept": True}
 
 
@@ -103,19 +103,19 @@ _KEPT: Final = {"is_kept": True}
 class Document:
     """One source, without its text (which is read on its own, being large).
 
-    Columns of stores, archives and exports follow from its fields, and of its details also what filters find and
-    listings show: a new one needs a default, which documents of before have, and a migration in each store on SQL
-    (CONTRIBUTING.md, "Adding something"). Details are given with a document, by fields of the same name.
+    Columns of stores, archives and exports are derived from its fields; its details are also searchable by filters and
+    shown in listings. A new field needs a default, for existing documents, and a migration in each store on SQL
+    (CONTRIBUTING.md, "Adding something"). Callers set details by fields of the same name.
 
     Attributes:
         id: `doc-<hash>`.
         source: Path or URI as given; what citations show.
         title: First heading or file name; may be empty.
         content_hash: Hash of the whole text.
-        status: Where it is on its way in.
+        status: Its ingest status.
         error: Why it failed, or which chunks did; empty otherwise.
-        metadata: Free JSON of the user, what a file says of itself (`mime_type`, `author`, ...), which the user's wins
-            over, and `language`: stated, else detected.
+        metadata: Free JSON of the user, which overrides the file's own metadata (`mime_type`, `author`, ...), and
+            `language`: as stated, else detected.
         length: Characters of text.
         chunk_count: Chunks stored; 0 until processed.
         track_id: The batch that brought it.
@@ -149,16 +149,16 @@ class Document:
 
     @property
     def version(self) -> tuple[str, DocumentStatus, int, datetime]:
-        """What tells a document as it is stored from what it was before, and from what it becomes."""
+        """The fields that identify one stored version of the document, for optimistic locking."""
         return self.content_hash, self.status, self.chunk_count, self.updated_at
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A passage of a document, and where in it the passage stands.
+    """A passage of a document, and its position there.
 
-    Columns of stores, archives, replies and filters follow from its fields: a new one needs a default, which chunks of
-    before have, and a migration in each store on SQL (CONTRIBUTING.md, "Adding something").
+    Columns of stores, archives, replies and filters are derived from its fields. A new field needs a default, for
+    existing chunks, and a migration in each store on SQL (CONTRIBUTING.md, "Adding something").
 
     Attributes:
         id: `chunk-<hash>` of document and text, so that an unchanged chunk keeps its id when the document changes.
@@ -170,8 +170,8 @@ class Chunk:
         end: One past the last character.
         headings: Titles of the sections around it, outermost first.
         page: Number, from 1, of the page that holds its first character, where the source has pages.
-        context: What reading it depends on besides text, headings and title, as its extractor says.
-        columns: Names of the columns of the table in whose midst it begins, whose head is in a chunk before.
+        context: Extractor input besides text, headings and title, as the extractor computed it.
+        columns: Column names of the table in whose body it begins, if the head of the table is in an earlier chunk.
     """
 
     id: str
@@ -193,12 +193,12 @@ CHUNK_DETAILS: Final = tuple(item.name for item in fields(Chunk) if item.metadat
 
 
 def revised(document: Document, **fields: Any) -> Document:
-    """Return a document with other fields, changed now: later than it was before, whatever the clock says."""
+    """Return a document with changed fields and a new `updated_at`, later than the old one whatever the clock says."""
     return replace(document, updated_at=max(utc_now(), document.updated_at + _TICK), **fields)
 
 
 def document_details(given: object) -> dict[str, Any]:
-    """Return the details of a document, given by fields of the same name, by name."""
+    """Return the details of a document by name, from any object with fields of these names."""
     return {name: getattr(given, name) for name in DOCUMENT_DETAILS}
 
 
@@ -215,17 +215,18 @@ def chunk_details(chunk: Chunk) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class EntityMention:
-    """One chunk says something of one entity.
+    """One chunk's mention of an entity.
 
     Attributes:
-        chunk_id: The chunk that says it.
+        chunk_id: The chunk.
         name: The name as written there, normalised (`heliograph.ids.clean_name`).
         type: Lower-case type such as `person`; `unknown` casts no vote against any other.
-        description: What is said, one statement, as `/graph/history` shows it; may be empty. Without a chat model it is
-            a sentence of the chunk, cut and freed of marks (`excerpt` in `heliograph.extraction.local`); a chat model
-            writes it in its own words; in a given graph it is what was given. No place in the text is kept for it.
+        description: One statement about the entity, as `/graph/history` shows it; may be empty. Without a chat model it
+            is a sentence of the chunk, cut and without markup (`excerpt` in `heliograph.extraction.local`); a chat
+            model writes it in its own words; in a given graph it is the given description. Its position in the text is
+            not stored.
         rank: Place in the canonical order (`heliograph.ids.mention_rank`).
-        entity_id: The entity that it counts for; empty means the one that the name alone stands for.
+        entity_id: The entity that it counts for; empty means the entity of the name itself.
     """
 
     chunk_id: str
@@ -238,18 +239,18 @@ class EntityMention:
 
 @dataclass(frozen=True, slots=True)
 class RelationMention:
-    """One chunk says how two entities are related; the pair is undirected.
+    """One chunk's mention of a relation between two entities; the pair is undirected.
 
     Attributes:
-        chunk_id: The chunk that says it.
+        chunk_id: The chunk.
         source: Name of one entity, normalised.
         target: Name of the other; never the same entity.
         keywords: Themes of the relation, as written.
-        description: What is said, likewise: without a chat model the sentence in which both meet.
+        description: As for entities; without a chat model the sentence that mentions both.
         weight: Strength of this one mention, 1.0 unless the extractor knows better.
         rank: Place in the canonical order.
-        source_id: The entity that `source` counts for; empty means the one that the name alone stands for.
-        target_id: Likewise of `target`. A mention whose two ends count for one entity says nothing of a relation.
+        source_id: The entity that `source` counts for; empty means the entity of the name itself.
+        target_id: Likewise for `target`. A mention whose two ends count for one entity counts for no relation.
     """
 
     chunk_id: str
@@ -265,11 +266,11 @@ class RelationMention:
 
 @dataclass(frozen=True, slots=True)
 class AliasMention:
-    """One chunk says that a name has another one, such as an acronym that it introduces.
+    """One chunk's statement that a name has an alias, such as an acronym that it introduces.
 
     Attributes:
         name: The name, normalised.
-        alias: The other one; never a spelling of the same.
+        alias: The alias, normalised; never just another spelling of the name.
     """
 
     chunk_id: str
@@ -279,15 +280,15 @@ class AliasMention:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """All that was read in one chunk.
+    """Everything that was extracted from one chunk.
 
     Attributes:
         entities: Entity mentions; every end point of `relations` is among them.
         relations: Relation mentions.
-        error: Why nothing usable came; empty when the chunk was read.
-        reply_keys: Keys of the cached model replies behind it, dropped with the chunk.
+        error: Why the extraction failed; empty if it did not.
+        reply_keys: Keys of the cached model replies that it came from, deleted with the chunk.
         usage: Tokens that chat models spent on it.
-        aliases: Further names that the chunk gives.
+        aliases: Aliases that the chunk states.
     """
 
     chunk_id: str
@@ -301,7 +302,7 @@ class Extraction:
 
 
 class CurationKind(StrEnum):
-    """What a person did to the graph."""
+    """The kind of a correction of the graph by a person."""
 
     CREATE_ENTITY = "create_entity"
     EDIT_ENTITY = "edit_entity"
@@ -319,22 +320,22 @@ _AFTER_STORED = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Curation:
-    """One correction of the graph by a person. It counts from its commit until it is undone, whatever documents do.
+    """One correction of the graph by a person; in force from its commit until it is undone, whatever documents change.
 
     An edit, a rename, a merge, a split and a deletion by hand are all curations; deleting by hand hides an entity.
 
     Attributes:
         id: `cur-<hash>`.
-        names: Names of what it was done to, in this order: the entity; for a rename and a split the entity and the
-            new name; for a merge those merged and, last, what they became; for a relation its two ends.
-        entity_ids: Entity id per name, as they stood then.
-        scope: Of a split: ids of the documents or chunks whose mentions go to the new name. Of what is made or edited:
-            what it rests on, as its author says.
-        type: The type given; None says nothing of it, as do the next three.
-        author: Who did it: the name of a key or account; `anyone` where an open service asked for none.
-        created_at: When, UTC.
-        undone_by: Who took it back; empty while it counts.
-        undone_at: When it was taken back, UTC; None while it counts.
+        names: Names of the corrected entities, in this order: the entity; for a rename and a split the entity and the
+            new name; for a merge the merged entities and, last, the resulting one; for a relation its two ends.
+        entity_ids: Entity id per name, at the time of the correction.
+        scope: For a split: ids of the documents or chunks whose mentions move to the new name. For a creation or an
+            edit: the evidence that its author states.
+        type: The type set; None leaves it as it is, likewise for the next three.
+        author: Name of the key or account that made it; `anyone` on a service without authentication.
+        created_at: When it was made, UTC.
+        undone_by: Who undid it; empty while it is in force.
+        undone_at: When it was undone, UTC; None while it is in force.
         sequence: Place in the order of all curations, given by the store; 0 before it is stored.
     """
 
@@ -355,7 +356,7 @@ class Curation:
 
     @property
     def is_active(self) -> bool:
-        """Whether it counts."""
+        """Whether it is in force."""
         return self.undone_at is None
 
     @property
@@ -366,12 +367,12 @@ class Curation:
 
 @dataclass(frozen=True, slots=True)
 class NameRules:
-    """What decides which entity the id of a name counts for, and what people say of that entity.
+    """The rules by which the id of a name resolves to an entity, and people's corrections of that entity.
 
     Attributes:
         id: Entity id of the name.
-        names: Alias mentions in which it is the alias, counted per entity id of the name.
-        aliases: Alias mentions in which it is the name, counted per entity id of the alias.
+        names: Number of alias mentions in which it is the alias, per entity id of the name.
+        aliases: Number of alias mentions in which it is the name, per entity id of the alias.
         curations: Active curations that name it in `entity_ids`, by sequence.
         version: Data version of the last change; 0 when there never was any.
     """
@@ -385,10 +386,10 @@ class NameRules:
 
 @dataclass(frozen=True, slots=True)
 class EntityEvidence:
-    """What all mentions of one entity add up to.
+    """The aggregate of all mentions of one entity.
 
     Attributes:
-        leading: The first mentions in canonical order, at most as many as were asked for.
+        leading: The first mentions in canonical order, up to the requested number.
         version: Data version of the last change; 0 when there is no evidence.
     """
 
@@ -402,13 +403,13 @@ class EntityEvidence:
 
 @dataclass(frozen=True, slots=True)
 class RelationEvidence:
-    """What all mentions of one relation add up to.
+    """The aggregate of all mentions of one relation.
 
     Attributes:
         source_id: Entity id of the end point whose key sorts first.
         target_id: Entity id of the other.
-        weight_millionths: Sum of the mentions' weights in millionths; integers add up the same in any order.
-        leading: The first mentions in canonical order, at most as many as were asked for.
+        weight_millionths: Sum of the mentions' weights in millionths; an integer sum is the same in any order.
+        leading: The first mentions in canonical order, up to the requested number.
         version: Data version of the last change; 0 when there is no evidence.
     """
 
@@ -433,8 +434,8 @@ class Entity:
         description: Fragments joined by `<SEP>`, or their summary.
         aliases: Its other names, sorted.
         chunk_ids: The first chunks that mention it, in canonical order, up to `ingest.max_sources`.
-        token_count: o200k_base tokens of its line in a JSON-lines context; 0 has it counted anew, so whoever changes
-            the description sets it to 0.
+        token_count: o200k_base tokens of its line in a JSON-lines context; 0 means to be counted again, so code that
+            changes the description sets it to 0.
         degree: Relations that touch it; kept by the graph store, ignored when written.
         created_at: Unix seconds when it first appeared; kept by the graph store, ignored when written.
     """
@@ -464,8 +465,8 @@ class Relation:
         description: Fragments joined by `<SEP>`, or their summary.
         weight: Sum of the mentions' weights.
         chunk_ids: The first chunks that mention it, in canonical order, up to `ingest.max_sources`.
-        token_count: o200k_base tokens of its line in a JSON-lines context; 0 has it counted anew, so whoever changes
-            the description sets it to 0.
+        token_count: o200k_base tokens of its line in a JSON-lines context; 0 means to be counted again, so code that
+            changes the description sets it to 0.
         created_at: Unix seconds when it first appeared; kept by the graph store, ignored when written.
     """
 
@@ -507,7 +508,7 @@ class Subgraph:
 
 @dataclass(frozen=True, slots=True)
 class GraphPath:
-    """A way from one entity to another: `entities` has one more element than `relations`."""
+    """A path from one entity to another: `entities` has one more element than `relations`."""
 
     entities: tuple[Entity, ...]
     relations: tuple[Relation, ...]
@@ -515,11 +516,11 @@ class GraphPath:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The documents that were taken in by one call.
+    """The documents that one call ingested.
 
     Attributes:
-        documents: Its documents per status, as they are now.
-        usage: Tokens that chat models have spent on them, ever.
+        documents: Number of its documents per current status.
+        usage: Tokens that chat models have ever spent on them.
         created_at: When the first of them was first seen, UTC.
         updated_at: When one of them last changed, UTC.
         errors: The first few errors of its documents, as source and message.
@@ -539,8 +540,8 @@ class Stats:
     """Counts of one workspace.
 
     Attributes:
-        data_version: Raised by every commit.
-        bytes_on_disk: Size of the workspace's files; an estimate where workspaces share them, 0 where nothing is known.
+        data_version: Incremented by every commit.
+        bytes_on_disk: Size of the workspace's files; an estimate where workspaces share them, 0 where unknown.
     """
 
     documents: Mapping[DocumentStatus, int]

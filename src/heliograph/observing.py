@@ -1,9 +1,9 @@
-"""What monitoring is told while the engine works: stages, questions, model calls, lookups.
+"""Telemetry events of the running engine: stages, questions, model calls, cache lookups.
 
-Packages call the functions of this file and tell what happened to `OBSERVER.get()`; an `Observer` is set for a block, a
-task or a request by `observing`, and goes on into the tasks and threads that are started there. Without one, telling
-costs one look. No event names a document,
-or holds texts or secrets: stages, modes and purposes are words of this program.
+Packages call the functions of this file, or report events to `OBSERVER.get()`. `observing` sets an `Observer` for a
+block, a task or a request; tasks and threads started there inherit it. Without one, an event costs one lookup of a
+context variable. No event names a document, or holds texts or secrets: stages, modes and purposes are words of this
+program.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Literal, Self
 
 from heliograph.models import Mode, Usage
 
-# The request that the current task works for, which log lines name; empty outside of one.
+# Id of the request that the current task serves, shown in log lines; empty outside a request.
 REQUEST_ID: ContextVar[str] = ContextVar("heliograph_request_id", default="")
 
 
@@ -27,9 +27,9 @@ class CallCount:
     """Calls of one kind to a model so far.
 
     Attributes:
-        calls: How many were made; of an embedding, those that had texts.
-        usage: Tokens read and written; what a cache or another call gave costs none.
-        texts: Of an embedding, the texts of the calls that did not fail.
+        calls: How many were made; for an embedding, those with at least one text.
+        usage: Tokens read and written; replies shared with a cache or another call cost none.
+        texts: For an embedding, the texts of the calls that did not fail.
     """
 
     calls: int = 0
@@ -52,8 +52,8 @@ class ModelCalls:
 
     Attributes:
         model: Which kind of model.
-        purpose: What for: a `Purpose` of chat calls, `query` or `document` of embeddings.
-        calls: Failed ones too: of a chat model each try, of an embedding what it was asked for, kept vectors included.
+        purpose: A `Purpose` for chat calls, `query` or `document` for embeddings.
+        calls: Failed ones too: for a chat model each try, for an embedding each request, cached vectors included.
     """
 
     model: Literal["chat", "embedding"]
@@ -68,9 +68,10 @@ class QuestionReport:
     """How one question went.
 
     Attributes:
-        outcome: `cached` is an answer that was kept; `cancelled` means that who asked gave up.
-        seconds: Of the stages it went through: `keywords`, `search`, `rerank`, `context`, `answer`, and `total`.
-        is_unanswered: Whether its answer says that the documents hold none.
+        outcome: `cached` is an answer from the cache; `cancelled` means that the caller gave up.
+        seconds: Duration of each stage it went through (`keywords`, `search`, `rerank`, `context`, `answer`), and
+            `total`.
+        is_unanswered: Whether the answer says that the documents do not answer the question.
     """
 
     mode: str
@@ -81,16 +82,16 @@ class QuestionReport:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The request that caused some work, by its id, empty if none did, and the `traceparent` of its stage."""
+    """Id of the request that caused some work, empty if none did, and the `traceparent` of its stage."""
 
     request_id: str = ""
     traceparent: str = ""
 
 
 class Observer:
-    """Telemetry: receives what is measured for monitoring, and names no document, question or text.
+    """Telemetry: receives the measurements for monitoring, which name no document, question or text.
 
-    This one lets everything pass; others must neither fail nor wait. Called from many threads.
+    This base class ignores all of them; subclasses must neither raise nor block. Called from many threads.
     """
 
     def stage(
@@ -101,39 +102,38 @@ class Observer:
         is_parent: bool = True,  # noqa: ARG002
         traceparent: str | None = None,  # noqa: ARG002
     ) -> AbstractContextManager[None]:
-        """Return what lasts as long as a stage, such as `query.search`; an error passes through it.
+        """Return a context manager around a stage, such as `query.search`; errors pass through it.
 
         Args:
-            name: What is done.
+            name: Name of the stage.
             attributes: Numbers and words about it.
-            is_parent: Whether stages within it belong to it. False where the block hands control to a caller in
-                between, as generators do.
-            traceparent: What it belongs to, as `traceparent` named it; None means the stage around, and an empty one
-                that it belongs to nothing.
+            is_parent: Whether stages started within it become its children. False where the block yields control to a
+                caller, as generators do.
+            traceparent: Its parent, as returned by `traceparent`; None means the enclosing stage, an empty string none.
         """
         return nullcontext()
 
     def traceparent(self) -> str:
-        """Return a name for the stage around, for work that is done later; empty if it is not traced."""
+        """Return an id of the enclosing stage, as the parent of later work; empty if it is not traced."""
         return ""
 
     def tell_question(self, report: QuestionReport) -> None:
-        """Note a question that was answered, or came to nothing."""
+        """Record a question that was answered, failed or was cancelled."""
 
     def tell_model_calls(self, calls: ModelCalls) -> None:
-        """Note calls to a model."""
+        """Record calls to a model."""
 
     def tell_lookup(self, cache: str, *, is_hit: bool) -> None:
-        """Note that something was looked for in a cache."""
+        """Record a cache lookup."""
 
 
 _NOBODY = Observer()
-# Who is told of what the current task does.
+# The observer of the current task.
 OBSERVER: ContextVar[Observer] = ContextVar("heliograph_observer", default=_NOBODY)
 
 
 def observe(observer: Observer | None) -> None:
-    """Set the observer (None for none) of this task and of those that it starts."""
+    """Set the observer (None for none) of this task and of the tasks that it starts."""
     OBSERVER.set(observer or _NOBODY)
 
 
@@ -153,7 +153,7 @@ def stage(name: str, *, is_parent: bool = True, **attributes: str | int) -> Abst
 
 
 def origin() -> Origin:
-    """Return what the current task works for."""
+    """Return the origin of the current task's work."""
     return Origin(REQUEST_ID.get(), OBSERVER.get().traceparent())
 
 
@@ -168,19 +168,19 @@ def working_for(origin: Origin, name: str, **attributes: str | int) -> Generator
         REQUEST_ID.reset(token)
 
 
-# How long the stages of a question take, in seconds by the wall clock.
+# Durations of the stages of a question, in wall-clock seconds.
 #
-# A stage that runs twice adds up; stages inside another count in both, so the sum may exceed `total`. Who observes
-# the engine is told of each stage as `query.<stage>`.
+# A stage that runs twice adds up; stages inside another count in both, so the sum may exceed `total`. The observer
+# gets each stage as `query.<stage>`.
 
-# Is told which stage begins.
+# Called with the name of each stage as it begins.
 TellStage = Callable[[str], None]
-# Is told of work on a whole workspace what is gone through, and how much of it is done.
+# Called during work on a whole workspace with the kind of item processed, and how many are done.
 TellCount = Callable[[str, int], None]
 
 
 class StageClock:
-    """Measures one question; `total` runs from when the clock is made."""
+    """Measures the stages of one question; `total` starts when the clock is created."""
 
     def __init__(self) -> None:
         self._started = time.perf_counter()
@@ -212,17 +212,17 @@ class QuestionTimer:
         self._is_unanswered = False
 
     def note_answer(self, *, from_cache: bool, is_unanswered: bool) -> None:
-        """Take over what is told of the answer; every answer comes here, whoever made it."""
+        """Record whether the answer was cached or unanswered; every kind of answer is recorded here."""
         self._outcome = "cached" if from_cache else "ok"
         self._is_unanswered = is_unanswered
 
     def note_retrieval(self, timings: Mapping[str, float]) -> None:
-        """Take over how long the stages of retrieval took."""
+        """Add the durations of the stages of retrieval."""
         self._seconds |= stage_seconds(timings)
 
     @contextmanager
     def answering(self, *, in_pieces: bool = False) -> Generator[None]:
-        """Measure the writing of the answer; in pieces, who reads it takes part in how long that is."""
+        """Measure the writing of the answer; in pieces, that includes the time the caller takes to read them."""
         started = time.perf_counter()
         try:
             with stage("query.answer", is_parent=not in_pieces):
@@ -232,7 +232,7 @@ class QuestionTimer:
 
     @contextmanager
     def unless_answered(self) -> Generator[None]:
-        """Report the question only if the block fails, as no answer can follow then."""
+        """Report the question only if the block fails, since no answer follows then."""
         try:
             yield
         except BaseException as error:
@@ -253,16 +253,16 @@ class QuestionTimer:
 
     def _tell(self, kind: type[BaseException] | None) -> None:
         seconds = {**self._seconds, "total": time.perf_counter() - self._started}
-        # What is no Exception is how tasks and generators are told to stop.
+        # Tasks and generators are cancelled by a BaseException that is no Exception.
         outcome = self._outcome if kind is None else "error" if issubclass(kind, Exception) else "cancelled"
         OBSERVER.get().tell_question(QuestionReport(self._mode.value, outcome, seconds, self._is_unanswered))
 
 
 def stage_seconds(timings: Mapping[str, float]) -> dict[str, float]:
-    """Sum up the timings of a retrieval to the stages that users know, which follow one another.
+    """Aggregate the timings of a retrieval into the consecutive stages that users see.
 
-    `keywords` includes understanding the question, `search` the embedding of it, and `context` is all else: selecting,
-    reading and cutting what was found, but not `rerank`. A stage that did not take place is left out.
+    `keywords` includes understanding the question, `search` includes embedding it, and `context` is the rest except
+    `rerank`: selecting, reading and cutting the results. A stage that did not run is left out.
     """
     if not timings:
         return {}

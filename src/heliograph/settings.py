@@ -1,7 +1,7 @@
 """Every setting, and the only reader of the environment and of `heliograph.toml`.
 
 `Settings.load()` reads, later wins: defaults, `heliograph.toml` in the working directory, variables
-`HELIOGRAPH_<SECTION>__<NAME>` (for example `HELIOGRAPH_CHAT__MODEL`), then keyword arguments. A package is given its
+`HELIOGRAPH_<SECTION>__<NAME>` (for example `HELIOGRAPH_CHAT__MODEL`), then keyword arguments. A package gets its
 section, a frozen model, and never looks elsewhere.
 """
 
@@ -27,17 +27,17 @@ from pydantic_settings import (
 from heliograph.errors import SettingsError
 from heliograph.models import ChunkPicking, ContextFormatName, FusionName
 
-# What Python, its libraries and the loader of libraries may need.
+# Variables that Python, its libraries and the dynamic linker may need.
 _HARMLESS_VARIABLES = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 _PASSWORD_IN_URL = re.compile(r"(?<=://)([^/?#@:]*):.*(?=@)|(?<=[?&]password=)[^&]*")
 
 
 def hide_password(value: str) -> str:
-    """Return a text with `***` in place of the password, if it is a URL that has one."""
+    """Return a URL with `***` in place of its password, and any other text as it is."""
     return _PASSWORD_IN_URL.sub(lambda found: f"{found[1]}:***" if found[1] is not None else "***", value)
 
 
-# What texts of a form look like, and how a refusal says it.
+# Patterns of string settings, and their description in error messages.
 _NAME = r"^\w[\w.\-]*$"
 _PERSON = r"^\w[\w.\-@]*$"
 _SHA256 = r"^([0-9a-f]{64})?$"
@@ -51,14 +51,14 @@ _PATTERNS = {
 
 
 def problem_of(item: Any) -> str:
-    """Return in words what is wrong with a setting, given an item of what its validation found."""
+    """Return the message for an item of a `ValidationError` about a setting."""
     if item["type"] == "string_pattern_mismatch":
         return f"must be {_PATTERNS[item['ctx']['pattern']]}"
     return item["msg"]
 
 
 class _Section(BaseModel):
-    # `Settings` builds the schemas of all sections; that of a section alone is built if it is made alone.
+    # `Settings` builds the schemas of all sections; a section builds its own only if it is created alone.
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), defer_build=True)
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
@@ -80,7 +80,7 @@ class StoreSettings(_Section):
     data_dir: Path = Field(
         Path("heliograph_data"), description="Folder of the embedded store, one folder a workspace in it."
     )
-    # A repetition such as `{0,63}` of a class of Unicode takes 20 ms to compile.
+    # `max_length`, since a repetition such as `{0,63}` of a Unicode class takes 20 ms to compile.
     workspace: str = Field("default", pattern=_NAME, max_length=64, description="Name of the workspace; a hard wall.")
     write_timeout_seconds: float = Field(30.0, ge=0, description="How long a second writer waits before it is refused.")
     pool_size: int = Field(8, ge=2, description="Connections to the server of a store, at the most, per process.")
@@ -90,12 +90,12 @@ class StoreSettings(_Section):
 
     @property
     def is_embedded(self) -> bool:
-        """Whether the truth is in a folder of this machine."""
+        """Whether the primary store is a folder of this machine."""
         return self.url.partition(":")[0] == "sqlite"
 
     @property
     def place(self) -> str:
-        """Where the truth is, for people: the folder, else the server's address without its password."""
+        """The primary store's location, for display: the folder, else the server's URL without its password."""
         return str(self.data_dir) if self.is_embedded else hide_password(self.url)
 
 
@@ -461,7 +461,7 @@ class MonitoringSettings(_Section):
 
 
 def _by_present_names(sections: dict[str, Any]) -> dict[str, Any]:
-    """Return what one source says with `query.min_score` by its present name, so that sources go over each other."""
+    """Return one source's sections with `query.min_score` renamed to `min_cosine`, so that sources override others."""
     query = sections.get("query")
     if not isinstance(query, dict) or "min_score" not in query:
         return sections
@@ -505,7 +505,7 @@ class Settings(BaseSettings):
 
     @property
     def allowed_hosts(self) -> tuple[str, ...]:
-        """`server.allowed_hosts`, with what its former name adds."""
+        """`server.allowed_hosts`, and those of its former name `mcp.allowed_hosts`."""
         return (*self.server.allowed_hosts, *self.mcp.allowed_hosts)
 
     @classmethod
@@ -524,12 +524,12 @@ class Settings(BaseSettings):
         """Read all sources.
 
         Args:
-            **sections: A dict of values per section, over everything else, e.g. `store={"data_dir": "kb"}`.
+            **sections: A dict of values per section, overriding all other sources, e.g. `store={"data_dir": "kb"}`.
 
         Raises:
-            SettingsError: A value is unknown or out of range, or the file cannot be read; names each one.
+            SettingsError: A setting is unknown or out of range, or the file cannot be read; names each one.
         """
-        # Variables such as `HELIOGRAPH_SECTION__NAME` that name no section; their source passes them over.
+        # Variables `HELIOGRAPH_SECTION__NAME` of unknown sections, which the environment source ignores.
         names = (name.lower().partition("heliograph_") for name in os.environ if "__" in name)
         named = (rest.partition("__")[0] for before, prefix, rest in names if prefix and not before)
         unknown: dict[str, Any] = {section: None for section in named if section not in cls.model_fields}
@@ -552,7 +552,7 @@ class Settings(BaseSettings):
 
     @classmethod
     def find_origins(cls) -> dict[str, str]:
-        """Return where settings that are no defaults come from, by `chat.model` and such; raises `SettingsError`."""
+        """Return the source of each non-default setting, by name such as `chat.model`; raises `SettingsError`."""
         origins: dict[str, str] = {}
         for name, source in (("heliograph.toml", _File), ("environment", _Environment)):
             try:
@@ -564,18 +564,18 @@ class Settings(BaseSettings):
 
 
 def isolated_environment() -> dict[str, str]:
-    """Return the variables for a process that is to be isolated: no secrets, and none that names code to be run."""
+    """Return the environment of an isolated process: no secrets, and no variable that names code to run."""
     return {name: os.environ[name] for name in _HARMLESS_VARIABLES if name in os.environ}
 
 
 def environment_variable(name: str) -> str | None:
-    """Return a variable that a program written for LightRAG reads from the environment; None if unset or blank."""
+    """Return an environment variable of a program written for LightRAG; None if unset or blank."""
     value = os.environ.get(name, "")
     return value if value.strip() else None
 
 
 def user_cache_dir() -> Path | None:
-    """Return this user's folder for what can be made again, or None without a home folder; it may not exist yet.
+    """Return this user's cache folder, or None without a home folder; it may not exist yet.
 
     It is below `$XDG_CACHE_HOME` if that is set, else `~/Library/Caches` on macOS and `~/.cache` elsewhere.
     """

@@ -56,7 +56,7 @@ class _EngineThread(threading.Thread):
             _RUNNING.discard(self)
 
     def stop(self) -> None:
-        """Let it come to its end; it needs not be waited for."""
+        """Stop the loop and close the engine, without waiting for the end."""
         with suppress(RuntimeError):  # the loop has ended already
             self.loop.call_soon_threadsafe(self.loop.stop)
 
@@ -64,7 +64,7 @@ class _EngineThread(threading.Thread):
         try:
             await self._engine.close()
         finally:
-            # What was cancelled may hold files and locks until its end.
+            # Cancelled tasks may hold files and locks until they end.
             tasks = asyncio.all_tasks() - {asyncio.current_task()}
             for task in tasks:
                 task.cancel()
@@ -76,7 +76,7 @@ _RUNNING: set[_EngineThread] = set()
 
 def _close_all() -> None:
     """Close every engine that is still open, before the interpreter ends."""
-    # In a forked process none of them is alive.
+    # In a forked process none of the threads is alive.
     left = [thread for thread in [*_RUNNING] if thread.is_alive()]
     for thread in left:
         thread.stop()
@@ -84,14 +84,14 @@ def _close_all() -> None:
         thread.join()
 
 
-# What `atexit` calls comes after the end of all pools of threads, without which no store can be closed.
+# `atexit` callbacks run after all thread pools have ended, and closing a store needs the pools.
 getattr(threading, "_register_atexit", atexit.register)(_close_all)
 
 
 def _as(
     method: Callable[Concatenate[Any, P], None],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
-    """Return a decorator that gives a method the arguments of another, for editors and type checkers as well."""
+    """Return a decorator that gives a method the signature of another, for editors and type checkers as well."""
 
     def sign(own: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
         own.__signature__ = signature(method)
@@ -107,22 +107,22 @@ class Heliograph:
             kb.insert("ESP32 speaks MQTT over TLS.", sources=["notes.md"])
             print(kb.query("What does ESP32 speak?"))
 
-    The first call opens it, where neither `with` nor `open` has; after `close` only `open` does. What was not closed is
-    when nobody holds it any more, at the latest when the interpreter ends. Safe to use from many threads. Every method
-    is that of `AsyncHeliograph`, which documents them. A `progress` callback runs in the engine's thread, from where
-    only `pause`, `unpause`, `cancel` and `usage` may be called.
+    The first call opens the engine if `with` or `open` has not; after `close` only `open` does. An engine left open is
+    closed when it is garbage collected, at the latest when the interpreter ends. Safe to use from many threads. Its
+    methods are those of `AsyncHeliograph`, and documented there. A `progress` callback runs in the engine's thread,
+    from where only `pause`, `unpause`, `cancel` and `usage` may be called.
     """
 
     @_as(AsyncHeliograph.__init__)
     def __init__(self, *args: Any, **options: Any) -> None:
-        """See `AsyncHeliograph`; opened by the first call or by `with`."""
+        """See `AsyncHeliograph`; the first call or `with` opens the engine."""
         self._engine = AsyncHeliograph(*args, **options)
         self._thread: _EngineThread | None = None
         self._is_closed = False
         self._lock = threading.Lock()
 
     def __del__(self) -> None:
-        # Garbage is collected in any thread, the engine's own included, so nothing is waited for.
+        # Garbage collection may run in any thread, the engine's own included, so this must not wait.
         if (thread := getattr(self, "_thread", None)) is not None:
             thread.stop()
 
@@ -148,7 +148,7 @@ class Heliograph:
                 _end(thread)
 
     def _start(self) -> _EngineThread:
-        """Return the thread of the open engine; the lock is held."""
+        """Return the thread of the open engine, starting it if needed; the caller holds the lock."""
         if self._thread is None:
             thread = _EngineThread(self._engine)
             thread.start()
@@ -161,7 +161,7 @@ class Heliograph:
         return self._thread
 
     def _opened(self) -> _EngineThread:
-        """Return the thread of the engine, which the first call opens."""
+        """Return the engine's thread; the first call opens the engine."""
         thread = self._thread
         if thread is None:
             with self._lock:
@@ -192,7 +192,7 @@ class Heliograph:
         return threading.current_thread() is self._thread
 
     def _refuse_own_thread(self) -> None:
-        """Refuse to wait for the loop in the thread that runs it, which would wait for ever."""
+        """Refuse to wait for the event loop in its own thread, which would deadlock."""
         if self._is_own_thread:
             raise InvalidRequestError(
                 "called from the engine's own thread (a progress callback); do it after the call returns"
@@ -202,7 +202,7 @@ class Heliograph:
     def _blocking(
         method: Callable[Concatenate[AsyncHeliograph, P], Coroutine[Any, Any, T]],
     ) -> Callable[Concatenate[Heliograph, P], T]:
-        """Return a method that waits for one of the engine, with its signature and documentation."""
+        """Return a blocking version of a method of the engine, with its signature and docstring."""
 
         @wraps(method)
         def call(self: Heliograph, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -311,7 +311,7 @@ class Heliograph:
         finally:
             thread = self._thread
             if thread is not None and self._is_own_thread:
-                # Garbage is collected in any thread.
+                # Garbage collection runs in the engine's thread here, which must not wait for itself.
                 asyncio.run_coroutine_threadsafe(_close(pieces), thread.loop)
             elif thread is not None:
                 self._run(_close(pieces))
@@ -337,13 +337,13 @@ def _wait(work: Coroutine[Any, Any, T], thread: _EngineThread) -> T:
     try:
         return future.result()
     except BaseException:
-        # A KeyboardInterrupt arrives in this thread only: stop the work as well.
+        # A KeyboardInterrupt arrives in this thread only: cancel the work as well.
         future.cancel()
         raise
 
 
 def _end(thread: _EngineThread) -> None:
-    """Wait for the end of an engine; raises what closing it raised."""
+    """Stop an engine's thread and wait for its end; raises the error of closing the engine."""
     thread.stop()
     thread.join()
     if thread.failure is not None:

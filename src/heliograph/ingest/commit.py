@@ -1,12 +1,12 @@
-"""Commits changes optimistically: draft outside any lock, apply, and draft again if something had changed.
+"""Commits changes optimistically: draft outside any lock, apply, and draft again after a conflict.
 
-A change comes in; its mentions are resolved, entities and relations merged, descriptions summarised, texts embedded in
-one call, and a `Changeset` goes to `Store.apply`. It names every version that it was computed from, so that it is
-refused when something has changed in between; then a second draft reads, folds and pays for only that. What folds to
-the same as is stored is not written again.
+For each change, mentions are resolved, entities and relations merged, descriptions summarised, texts embedded in one
+call, and a `Changeset` is passed to `Store.apply`. The changeset names every version that it was computed from, and is
+refused if one has changed in between; then a second draft reads, folds and pays for the changed parts only. Folds equal
+to the stored ones are not written again.
 
-Documents that become ready while a commit is under way are committed together by the next one; a joint commit that
-fails is taken apart.
+Documents that become ready during a commit are committed together by the next one; a joint commit that fails is split
+into single commits.
 """
 
 from __future__ import annotations
@@ -57,22 +57,22 @@ KeptVectors = Mapping[Collection, Mapping[str, NDArray[np.float32]]]
 
 # Folding fewer things than this takes about a millisecond and is not worth a thread.
 _THREAD_FROM = 100
-# Texts that are embedded between two words of progress: as many as an embedding service is asked for at once.
+# Texts embedded between two progress reports: as many as one request to an embedding service has.
 _TOLD_TEXTS = 512
-# What two joint commits embed, about; 6 MB of the offline embedding's.
+# About as many as two joint commits embed; 6 MB with the offline embedding.
 _REMEMBERED_VECTORS = 4_000
 _MOST_DRAFTS = 6
-# So many may be in vain because documents are handed over meanwhile.
+# So many drafts may fail because documents are submitted meanwhile; later ones hold the storing lock.
 _DISTURBED_DRAFTS = 3
 
 
 @dataclass(slots=True)
 class Draft:
-    """A change while its changeset is computed. A second draft takes over what the first has read and paid for.
+    """The working state of a change while its changeset is computed; a second draft reuses the first one's results.
 
     Attributes:
-        resolution: The change, its mentions counting for what the rules lead to; None before the first draft.
-        entities: Entities that it touches, as they were when last read.
+        resolution: The change with its mentions resolved by the rules; None before the first draft.
+        entities: Entities that it touches, as last read.
     """
 
     change: Change
@@ -90,10 +90,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class _ReadState:
-    """What a draft has read: the change as the rules of its names have it, and what is stored of what it touches.
+    """The input of a draft: the resolved change, and the stored evidence and folds that it touches.
 
     Attributes:
-        entity_ids: The entities to draft: of a second draft only those whose version is no longer what it was.
+        entity_ids: The entities to draft; in a second draft only those whose version has changed.
         relation_ids: Likewise.
         entities: Folds by id, as `relations`.
     """
@@ -108,13 +108,13 @@ class _ReadState:
 
     @property
     def is_long(self) -> bool:
-        """Whether drafting takes so long that it is worth a thread."""
+        """Whether drafting takes long enough to be worth a thread."""
         return len(self.entity_ids) + len(self.relation_ids) >= _THREAD_FROM
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What a commit did: how many more entities and relations there are, or fewer; tokens spent on descriptions."""
+    """The result of a commit: growth of the numbers of entities and relations, and tokens spent on descriptions."""
 
     entity_growth: int = 0
     relation_growth: int = 0
@@ -124,8 +124,8 @@ class Commit:
 class Committer:
     """Applies the changes of one pipeline to one store.
 
-    Of earlier changes it remembers the last vectors, since a joint commit that is taken apart asks for them again.
-    Without a summarizer descriptions are joined.
+    It caches the last vectors, since a joint commit that is split needs them again. Without a summarizer descriptions
+    are joined.
     """
 
     def __init__(
@@ -139,7 +139,8 @@ class Committer:
         self._kept: KeptVectors = {}
         self._tell: Callable[[int], None] | None = None
         self._applying = asyncio.Lock()
-        # For what needs no draft, and so need not wait for one; and for the last tries of what does, to end them.
+        # Held by changesets that need no draft, so that they need not wait for one; and by a draft's last tries, so
+        # that these succeed.
         self._storing = asyncio.Lock()
 
     async def commit(self, change: Change) -> Commit:
@@ -147,7 +148,7 @@ class Committer:
 
         Raises:
             ConflictError: A document that it writes or relies on was changed or deleted meanwhile, somebody else
-                curated the same entities, or other processes kept changing what it touches; nothing was applied.
+                curated the same entities, or other processes kept changing the same entities; nothing was applied.
             ModelError: A model failed; nothing was applied.
             StoreError: The store failed; nothing was applied.
         """
@@ -187,7 +188,7 @@ class Committer:
 
     @contextmanager
     def keeping(self, vectors: KeptVectors) -> Generator[None]:
-        """Take vectors that were made elsewhere by the same model, by id, where they are there; for an import."""
+        """Within the block, use existing vectors of the same model, by id, instead of embedding; for an import."""
         self._kept = vectors
         try:
             yield
@@ -196,7 +197,7 @@ class Committer:
 
     @contextmanager
     def telling(self, tell: Callable[[int], None]) -> Generator[None]:
-        """Tell how many texts were embedded, part by part, where a document has many; for an import."""
+        """Within the block, report the number of texts embedded, batch by batch for large documents; for an import."""
         self._tell = tell
         try:
             yield
@@ -220,7 +221,7 @@ class Committer:
         return Commit(entities, relations, draft.usage)
 
     async def _check_documents(self, change: DocumentChange) -> None:
-        """Check that no document is another than the change was computed from: no draft would make up for that."""
+        """Check that the documents are those that the change was computed from; no new draft could mend that."""
         expected = change.expected_documents
         stored = {item.id: item for item in await self._store.records.get_documents(list(expected))}
         for id_, document in expected.items():
@@ -229,7 +230,7 @@ class Committer:
                 raise document_conflict(id_, "changed" if found else "deleted")
 
     async def _apply(self, changeset: Changeset) -> int:
-        """Apply to the end even if cancelled, so that no commit is under way when the cancellation returns."""
+        """Apply to the end even if cancelled, so that no commit is running when the cancellation returns."""
         applying = asyncio.ensure_future(self._store.apply(changeset))
         try:
             return await asyncio.shield(applying)
@@ -242,7 +243,7 @@ class Committer:
 
         Raises:
             ConflictError: A document that it writes or relies on was changed or deleted meanwhile.
-            StaleChangesetError: What was read is of different moments; draft again.
+            StaleChangesetError: The reads were inconsistent, since the store changed between them; draft again.
         """
         read = await self._store.read_written(lambda: self._read(draft))
         try:
@@ -250,7 +251,7 @@ class Committer:
         except StaleChangesetError:
             raise
         except StoreError as error:
-            # Mentions and evidence do not go together: something may have changed after the mentions were read.
+            # Mentions and evidence are inconsistent: the store may have changed after the mentions were read.
             if isinstance(draft.change, DocumentChange):
                 await self._check_documents(draft.change)
             if await self._is_outdated(read.resolution):
@@ -265,7 +266,7 @@ class Committer:
         return changeset(draft, read.resolution, await self._make_vectors(draft))
 
     async def _read(self, draft: Draft) -> _ReadState:
-        """Read for a draft; in the embedded store all of this is of one moment, and one turn of its thread."""
+        """Read the input of a draft; the embedded store reads it from one snapshot, in one turn of its thread."""
         resolution = await self._resolve(draft)
         entity_ids, relation_ids = await self._find_stale(draft, resolution)
         if not entity_ids and not relation_ids:
@@ -273,8 +274,8 @@ class Committer:
         is_curated = any(rules.curations for rules in resolution.book)
         leading = self._merger.limits.leading + draft.delta.most_removed
         evidence, relation_evidence = await self._store.records.get_evidence(entity_ids, relation_ids, leading)
-        # Folds are read after their evidence: if they are newer, the versions no longer hold and the draft is
-        # refused. Without evidence there is none, unless people keep it.
+        # Folds are read after their evidence: if they are newer, the versions no longer match and the draft is
+        # refused. Without evidence there is no fold, unless people keep it.
         graph = self._store.graph
         return _ReadState(
             *(resolution, entity_ids, relation_ids),
@@ -293,7 +294,7 @@ class Committer:
         )
 
     async def _resolve(self, draft: Draft) -> Resolution:
-        """Resolve the change, unless that was done and no rule plays a part in it."""
+        """Resolve the change, unless an earlier resolution without any rules is still up to date."""
         known, change = draft.resolution, draft.change
         if known is not None and not len(known.book) and not await self._is_outdated(known):
             return known
@@ -311,7 +312,7 @@ class Committer:
         draft.resolution = resolution
         said = replaced, extractions, renewed
         draft.delta = await in_thread(mention_delta, *said) if size >= _THREAD_FROM else mention_delta(*said)
-        # Names may count for others than before, but summaries and vectors are paid for.
+        # Names may resolve to other entities now; only summaries and vectors, which were paid for, are kept.
         for known in (draft.entities, draft.relations, draft.folded_entities, draft.folded_relations):
             known.clear()
         return resolution
@@ -330,7 +331,7 @@ class Committer:
         return any(versions.get(id_, 0) != version for id_, version in resolution.watched.items())
 
     async def _find_stale(self, draft: Draft, resolution: Resolution) -> tuple[list[str], list[str]]:
-        """Return the ids that must be read: all at first, then those whose version is no longer what it was."""
+        """Return the entity and relation ids to read: all at first, later those whose version has changed."""
         entity_ids = list(dict.fromkeys((*draft.delta.entity_ids, *sorted(resolution.entities))))
         relation_ids = list(dict.fromkeys((*draft.delta.relation_ids, *sorted(resolution.relations))))
         if not draft.entities and not draft.relations:
@@ -373,7 +374,7 @@ class Committer:
             touch()
 
     async def _summarize(self, draft: Draft, ids: Sequence[str]) -> None:
-        """Ask the chat model, if there is one, for the descriptions that need it and are not known yet."""
+        """Have the chat model, if there is one, write the missing descriptions that need it."""
         summarizer = self._summarizer
         if summarizer is None:
             return
@@ -383,7 +384,7 @@ class Committer:
             item = draft.entities.get(id_) or draft.relations[id_]
             is_wanted = item.description is None and summarizer.is_needed(item.fragments)
             if may_call and summarizer.is_stand_in(item.description, item.fragments):
-                # A deletion left it, and called no model.
+                # A stand-in left by a deletion, which calls no model.
                 is_wanted = True
                 item.description = None
             key = (item.label, item.fragments)
@@ -422,7 +423,7 @@ class Committer:
         return self._merger.limits.join(item.fragments) if summary is None else summary
 
     async def _make_vectors(self, draft: Draft) -> dict[Collection, VectorBatch]:
-        """Make the vectors of new chunks, and of what the change touches."""
+        """Make the vectors of new chunks, and of touched entities and relations."""
         passages, vectors = draft.change.plan.passages, draft.vectors
         folded = {Collection.ENTITIES: draft.folded_entities, Collection.RELATIONS: draft.folded_relations}
         entries = {Collection.CHUNKS: {id_: IndexEntry.of(text) for id_, text in passages.items()}} | {
@@ -442,7 +443,7 @@ class Committer:
             chunks |= await self._store.read_written(lambda: read(Collection.CHUNKS, list(missing)))
         if not every:
             return {}
-        # Made together, since computing with few rows costs as much as with many.
+        # All in one call, since computing with few rows costs as much as with many.
         made = make_vectors({id_: item for part in entries.values() for id_, item in part.items()}, vectors, chunks)
         batches: dict[Collection, VectorBatch] = {}
         start = 0
@@ -453,7 +454,7 @@ class Committer:
         return batches
 
     async def _embed(self, texts: Iterable[str], vectors: dict[str, NDArray[np.float32]]) -> None:
-        """Add the vectors of all texts; those that are not known are embedded together."""
+        """Add the vectors of all texts; unknown ones are embedded together."""
         wanted = {text: None for text in texts if text not in vectors}
         vectors.update({text: self._last_vectors[text] for text in wanted if text in self._last_vectors})
         unknown = [text for text in wanted if text not in vectors]
@@ -462,7 +463,7 @@ class Committer:
         with stage("ingest.embed", texts=len(unknown)):
             made = await self._made(unknown)
         vectors.update(zip(unknown, made, strict=True))
-        # Copied, or each would keep all that came with it in memory.
+        # Copied, since a view would keep the whole array in memory.
         last = slice(-_REMEMBERED_VECTORS, None)
         self._last_vectors.update(zip(unknown[last], made[last].copy(), strict=True))
         too_many = len(self._last_vectors) - _REMEMBERED_VECTORS
@@ -488,7 +489,7 @@ def document_conflict(id_: str, what: str) -> ConflictError:
 
 
 async def embed_texts(embedding: EmbeddingModel, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Return the vectors of texts that are stored, `(n, dimension)`.
+    """Return the vectors of texts, embedded as documents, `(n, dimension)`.
 
     Raises:
         ModelError: The model failed; `BadModelReply` where it returned vectors of another shape.
@@ -507,7 +508,7 @@ async def embed_entries(
     entries: Mapping[str, IndexEntry],
     read_chunks: Callable[[Sequence[str]], Awaitable[Mapping[str, NDArray[np.float32]]]],
 ) -> VectorBatch:
-    """Return the vectors of entries, at least one, with all that they are made of embedded or read.
+    """Return the vectors of entries, at least one, embedding their texts and reading their chunks' vectors.
 
     Raises:
         ModelError: The model failed.
@@ -519,7 +520,7 @@ async def embed_entries(
 
 
 def changeset(draft: Draft, resolution: Resolution, vectors: Mapping[Collection, VectorBatch]) -> Changeset:
-    """Put together a changeset that expects all to be as it was read."""
+    """Build the changeset of a draft, which expects all versions to be as they were read."""
     entities, relations = draft.folded_entities.values(), draft.folded_relations.values()
     touched = (*draft.entities.values(), *draft.relations.values())
     graph = Changeset(
@@ -555,12 +556,12 @@ def changeset(draft: Draft, resolution: Resolution, vectors: Mapping[Collection,
     )
 
 
-# Documents that become ready while a commit is under way are committed together, by the next one.
+# Joint commits: documents that become ready during a commit are committed together by the next one.
 #
-# What several of them mention is then read, folded, embedded and written once, and all share one transaction: each is
-# still in every projection or in none, and none waits for another to become ready. Only new documents that no alias
-# concerns go together; a joint commit that fails is taken apart, so that what fails for one document fails for it
-# alone. While a document waits, its passages are embedded.
+# Entities that several of them mention are then read, folded, embedded and written once, and all share one transaction:
+# each document is still in every projection or in none, and none waits for another to become ready. Only new documents
+# without aliases are committed together; a joint commit that fails is split, so that an error of one document fails
+# that document alone. While a document waits, its passages are embedded.
 
 # Bounds how long a transaction keeps other writers waiting.
 _MOST_CHUNKS = 160
@@ -575,7 +576,7 @@ def is_plain(change: DocumentChange) -> bool:
 
 
 def joint_change(changes: Sequence[DocumentChange]) -> DocumentChange:
-    """Return one change that does what several do, all of them plain."""
+    """Combine several plain changes into one."""
     first, *others = changes
     plans = [item.plan for item in changes]
     return replace(
@@ -595,14 +596,14 @@ def joint_change(changes: Sequence[DocumentChange]) -> DocumentChange:
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """A document that waits to be committed, and what became of it."""
+    """A document that waits to be committed, and the future of its commit."""
 
     change: DocumentChange
     outcome: asyncio.Future[Commit]
     context: Context = field(default_factory=copy_context)
 
     def settle(self, outcome: Commit | BaseException | None) -> None:
-        """Resolve its future unless that is done; None cancels it, since no task will commit it."""
+        """Resolve the future unless it is done; None cancels it, since no task will commit the document."""
         if self.outcome.done():
             return
         if outcome is None:
@@ -614,9 +615,9 @@ class _Waiting:
 
 
 class JointCommits:
-    """Commits what becomes of documents, plain changes together, one joint commit at a time.
+    """Commits changes of documents; plain ones together, one joint commit at a time.
 
-    With 1 document a commit each is committed by itself, several at a time.
+    With `most_documents` 1, each is committed by itself, several concurrently.
     """
 
     def __init__(self, committer: Committer, most_documents: int) -> None:
@@ -629,7 +630,7 @@ class JointCommits:
     async def commit(self, change: DocumentChange) -> Commit:
         """Commit a change, with others if they are ready; raises as `Committer.commit` does for it alone.
 
-        What a joint commit added is told of one of its documents.
+        Only one document of a joint commit gets its counts; the others get zeros.
         """
         if self._most_documents == 1 or not is_plain(change):
             return await self._committer.commit(change)
@@ -641,7 +642,7 @@ class JointCommits:
         try:
             return await waiting.outcome
         except asyncio.CancelledError:
-            # Leave the queue, or wait for the commit under way, which ends soon if no other task waits for it.
+            # Leave the queue, or wait for the running commit, which is cancelled if no other task waits for it.
             if waiting in self._waiting:
                 self._waiting.remove(waiting)
             elif waiting in self._group and self._task is not None:
@@ -652,7 +653,7 @@ class JointCommits:
 
     def _begin(self) -> None:
         if self._task is None and self._waiting:
-            # The first in line and as many after it as may go with it.
+            # The first in the queue and as many after it as fit into one joint commit.
             count, chunks = 1, len(self._waiting[0].change.plan.written)
             for waiting in self._waiting[1 : self._most_documents]:
                 chunks += len(waiting.change.plan.written)

@@ -1,8 +1,8 @@
-"""Takes in files and URLs, read a little ahead of the pipeline, and keeps a folder and its documents in step.
+"""Ingests files and URLs, reading ahead of the pipeline, and synchronises documents with a folder.
 
 A source that cannot be read is reported as failed and stops no other. Memory holds two groups of documents at a time,
-however many there are: one that is taken in, and one that is read meanwhile. Fields of metadata that are known and that
-neither the source nor the caller states any more are kept.
+however many there are: one being ingested, and one being read meanwhile. Stored metadata fields that neither the source
+nor the caller states any more are kept.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from heliograph.stores.base import DocumentQuery, RecordsStore
 
 _GROUP_CHARACTERS = 32_000_000
 _GROUP_FILES = 1_000
-# Slow formats come in smaller groups, so that the pipeline has something to do.
+# A group ends after so long, so that slow formats do not leave the pipeline idle.
 _GROUP_SECONDS = 3.0
 
-# Gives what a path or URL says; raises IngestError or MissingDependencyError.
+# Loads a path or URL; raises IngestError or MissingDependencyError.
 ReadSource = Callable[[str], LoadedDocument]
-# Fields of `Progress` in which groups add up.
+# Fields of `Progress` that are summed over groups.
 _COUNTS = (
     *("documents_done", "chunks_done", "chunks_total", "entities", "relations", "failures", "usage"),
     *("characters_done", "characters_total"),
@@ -68,10 +68,10 @@ async def insert_files(
     *,
     track_id: str | None = None,
 ) -> IngestReport:
-    """Read files or URLs, by `read` in a thread, and take them in; documents have these as sources.
+    """Read files or URLs, by `read` in a thread, and ingest them as documents with these sources.
 
-    Progress is told how far the whole is, not only the group under way. Metadata goes over what the sources themselves
-    say. Without a `track_id` one is made.
+    `progress` gets the progress of the whole run, not only of the current group. `metadata` overrides the sources' own
+    metadata. Without a `track_id` one is generated.
 
     Returns:
         One result per source, in order; raises as `IngestPipeline.insert`.
@@ -124,11 +124,11 @@ async def _take_in(
                 whole.begin(group)
             report = await take(documents, batch, whole.report if whole is not None else None)
             for result, document in zip(report.results, documents, strict=True):
-                # How much of a page was left out, as its loader stated.
+                # The number of characters that the page's loader dropped.
                 omitted = (document.metadata or {}).get("omitted_characters")
                 results.append(replace(result, omitted_characters=omitted) if isinstance(omitted, int) else result)
     finally:
-        # A thread cannot be cancelled: what it reads is let go when it is done.
+        # A thread cannot be cancelled: its result is discarded when it is done.
         if not ahead.done():
             ahead.cancel()
     return IngestReport(batch, tuple(results))
@@ -155,7 +155,7 @@ def _read_groups(
 
 
 def _read_ahead_of(sources: Sequence[str], read: Callable[[str], NewDocument], at_once: int) -> Iterator[NewDocument]:
-    """Yield what sources say, in order, while so many are read at once."""
+    """Yield the loaded sources in order, reading up to `at_once` concurrently."""
     if at_once == 1:
         yield from map(read, sources)
         return
@@ -190,10 +190,10 @@ def _read(source: str, read: ReadSource, metadata: Mapping[str, Any]) -> NewDocu
 
 
 class _Whole:
-    """A run over all sources, of which one group after the other is taken in.
+    """The progress of a run over all sources, which are ingested group by group.
 
-    What lies beyond the group under way is known by its size in bytes only; how many characters that makes, and how
-    many of them have to be read, is told by what was opened so far, by kind of file.
+    Of sources beyond the current group only the size in bytes is known. Their characters are estimated from the files
+    opened so far, by kind of file, and likewise the share that needs reading.
     """
 
     def __init__(self, sources: Sequence[str], progress: ProgressCallback) -> None:
@@ -204,11 +204,11 @@ class _Whole:
         self._opened = 0
         self._before = Progress("", 0, 0, 0, 0, 0, 0, 0, Usage(), 0.0, None, is_finished=False)
         self._last: Progress | None = None
-        # Bytes and characters of what was opened, per kind of file and in all.
+        # Bytes and characters of the opened files, per kind and (under "") in total.
         self._known: dict[str, tuple[int, int]] = {}
 
     def begin(self, documents: Sequence[NewDocument]) -> None:
-        """Count a group that was opened and is taken in from now on."""
+        """Count a group that was loaded and whose ingest starts now."""
         before = self._sum(self._last) if self._last is not None else self._before
         self._before, self._last = replace(before, documents_done=self._opened), None
         for place, document in enumerate(documents, start=self._opened):
@@ -218,13 +218,13 @@ class _Whole:
         self._opened += len(documents)
 
     def report(self, group: Progress) -> None:
-        """Report a group as the part of the whole that it is."""
+        """Report the progress of a group as part of the whole run."""
         self._last = group
         whole = self._sum(group)
         is_finished = group.is_finished and self._opened == len(self._sources)
         is_whole = group.documents_done == group.documents_total
         elapsed = time.monotonic() - self._started
-        # Of what still has to be read in unopened files the opened ones tell.
+        # Estimate the characters of unopened files from the opened ones.
         size, length = self._known.get("", (0, 0))
         average, pace = size / max(1, self._opened), length / size if size else 1.0
         ahead = 0.0
@@ -235,7 +235,7 @@ class _Whole:
         self._progress(
             replace(
                 whole,
-                # Those that were unchanged are never reported; a run that an outage ended has some left to do.
+                # Unchanged documents are never reported; a run that an outage ended has some left to do.
                 documents_done=len(self._sources) if is_finished and is_whole else whole.documents_done,
                 elapsed_seconds=elapsed,
                 eta_seconds=expected_seconds(elapsed, whole.characters_done, expected),
@@ -259,22 +259,22 @@ def _size(source: str) -> int:
         return 0
 
 
-# Keeps a folder and what is stored of it in step.
+# Synchronising a folder with its stored documents.
 #
-# The folder is compared with the stored documents below it, then every settled change is taken over: new and changed
-# files are inserted, documents of missing files deleted. A signal (package `watchfiles`, or polling) only says that
-# something changed; two snapshots say what. So nothing depends on how a system reports a move or an editor saves a
-# file. A moved file is inserted under its new path before the old one is deleted.
+# The folder is compared with the stored documents below it, then every settled change is applied: new and changed files
+# are inserted, documents of missing files deleted. A signal (package `watchfiles`, or polling) only says that something
+# changed; comparing two snapshots finds the change. So nothing depends on how a system reports a move or an editor
+# saves a file. A moved file is inserted under its new path before the old one is deleted.
 
-# What `watchfiles` raises of a name that is no text, there or new (alone or in a group), and where the system's limit
-# of watched folders is reached.
+# Errors of `watchfiles` for an existing or new file name that does not decode (alone or in a group), and at the
+# system's limit of watched folders.
 _NO_REPORTS = (ExceptionGroup, RuntimeError, UnicodeError, OSError)
 
 _log = logging.getLogger(__name__)
 
 
 def snapshot(folder: str | os.PathLike[str], files: FileFilter) -> dict[str, tuple[int, int, int]]:
-    """Return the files that a folder holds now, each with what tells one state of it from another; blocks.
+    """Return the files in a folder, each with its modification time, size and inode; blocks.
 
     Raises:
         IngestError: The folder does not exist.
@@ -284,7 +284,7 @@ def snapshot(folder: str | os.PathLike[str], files: FileFilter) -> dict[str, tup
         try:
             status = path.stat()
         except OSError:
-            # Gone since it was listed.
+            # Deleted since it was listed.
             continue
         states[str(path)] = (status.st_mtime_ns, status.st_size, status.st_ino)
     return states
@@ -295,12 +295,12 @@ async def signals(
 ) -> AsyncGenerator[None]:
     """Yield whenever something in a folder may have changed, from the first `anext` on.
 
-    `system` uses what the system reports, `polling` yields at intervals; `auto` takes the first if `watchfiles` is
-    installed and as long as it can report.
+    `system` uses notifications of the operating system, `polling` yields at intervals; `auto` uses notifications if
+    `watchfiles` is installed and as long as they work.
 
     Raises:
-        MissingDependencyError: `system` is asked for and `watchfiles` is not installed.
-        IngestError: `system` is asked for and cannot report of this folder; `auto` then goes on by polling.
+        MissingDependencyError: `watch_by` is `system`, and `watchfiles` is not installed.
+        IngestError: `watch_by` is `system`, and the system cannot watch this folder; `auto` then falls back to polling.
     """
     if watch_by != "polling":
         try:
@@ -318,20 +318,20 @@ async def signals(
                     "or set documents.watch_by to 'auto' or 'polling'"
                 ) from error
             _log.warning("what changes in %r is looked for every %g s: %s", str(folder), poll_seconds, reason)
-            # What it could not report.
+            # For a change that it could not report.
             yield
     while True:
         await asyncio.sleep(poll_seconds)
         yield
 
 
-# A folder that never settles is read all the same after so many looks.
+# A folder that never settles is read after so many snapshots.
 _MOST_LOOKS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class FolderChange:
-    """The results of one look at a folder: of new and changed files, and of removed ones; None where none."""
+    """The results of one synchronisation: for new and changed files, and for removed ones; None without any."""
 
     ingest: IngestReport | None = None
     deletion: DeleteReport | None = None
@@ -350,15 +350,15 @@ async def watch_folder(
 ) -> AsyncGenerator[FolderChange]:
     """Synchronise the store with a folder, and keep it synchronised until closed, or once.
 
-    Sources are the folder's path as given and the path below it. A stored document whose file exists is kept though the
-    file is not among those taken.
+    A source is the folder's path as given, followed by the path below it. A stored document is kept while its file
+    exists, even if the file does not match the filter.
 
     Yields:
-        What was done, after each change; the first one always, even if nothing had to be done.
+        A report after each change; the first one always, even if nothing changed.
 
     Raises:
-        InvalidRequestError: The folder is no folder, or has no name that the sources of its documents could begin with.
-        HeliographError: As taking in and deleting raise.
+        InvalidRequestError: The folder is no folder, or is ".", which cannot be the prefix of its documents' sources.
+        HeliographError: As inserting and deleting raise.
     """
     if not await asyncio.to_thread(folder.is_dir):
         raise InvalidRequestError(f"{str(folder)!r} is not a folder; give one that exists")
@@ -372,11 +372,11 @@ async def watch_folder(
         return FolderChange(ingest, deletion, tuple(gone))
 
     async with aclosing(signals(folder, settings.watch_by, settings.watch_poll_seconds)) as changes:
-        # Asked for before the first look, so that no change falls between the two.
+        # Started before the first snapshot, so that no change between the two is missed.
         signal = None if once else asyncio.ensure_future(anext(changes))
         try:
             known = await asyncio.to_thread(snapshot, folder, files)
-            # Names that are no text are stored in a form that no file has.
+            # The source of a file name that does not decode is cleaned, and so differs from the path.
             there = {clean_text(path) for path in known}
             stored = records.all_documents(DocumentQuery(source_prefix=prefix, sort="source"))
             gone = await asyncio.to_thread(_missing, [item.source async for item in stored if item.source not in there])
@@ -398,7 +398,7 @@ async def watch_folder(
                 signal.cancel()
                 await asyncio.wait([signal])
                 if not signal.cancelled():
-                    # Retrieved, so that it is not reported as lost; it only told of another change.
+                    # Retrieved, so that asyncio does not log it as never retrieved.
                     signal.exception()
 
 
@@ -407,7 +407,7 @@ def _missing(paths: Iterable[str | Path]) -> list[str]:
 
 
 async def _settled(folder: Path, files: FileFilter, settle_seconds: float) -> dict[str, tuple[int, int, int]]:
-    """Return what the folder holds once two looks in a row find the same."""
+    """Return a snapshot of the folder once two in a row are equal."""
     now = await asyncio.to_thread(snapshot, folder, files)
     for _ in range(_MOST_LOOKS):
         before = now
@@ -421,7 +421,7 @@ async def _settled(folder: Path, files: FileFilter, settle_seconds: float) -> di
 def find_samples() -> list[NewDocument]:
     """Return the sample documents; their sources are paths below the folder of samples.
 
-    Folders take turns, so that whoever asks before all are read finds something of each, in both languages.
+    Folders take turns, so that a question before the end of the ingest finds documents of each, in both languages.
     """
     folders = [item for item in _by_name(files("heliograph") / "samples") if item.is_dir()]
     pages = [[(f"{folder.name}/{page.name}", page) for page in _by_name(folder)] for folder in folders]

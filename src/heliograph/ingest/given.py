@@ -1,8 +1,8 @@
-"""A graph that is made already, as a document: chunks, entities and relations come in, nothing is read by a model.
+"""Inserts a ready-made graph as a document: the caller gives chunks, entities and relations, and no model reads them.
 
-What is given is checked whole before anything is written, and stored in one commit: the text is the chunks one after
-the other, and each entity and relation is a mention in its chunk, by the extractor `given`. So it is updated, deleted,
-rebuilt and curated like any other document.
+The graph is validated completely before any write, and stored in one commit. The document's text is its chunks joined,
+and each entity and relation is a mention in its chunk, by the extractor `given`. So it is updated, deleted, rebuilt and
+curated like any other document.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EXTRACTOR = "given"
 
 @dataclass(frozen=True, slots=True)
 class GivenChunk:
-    """A passage; `key` is what entities and relations of the same graph call it."""
+    """A passage; entities and relations of the same graph refer to it by `key`."""
 
     text: str
     key: str = ""
@@ -39,7 +39,7 @@ class GivenChunk:
 
 @dataclass(frozen=True, slots=True)
 class GivenEntity:
-    """An entity; `chunk` is the key of the chunk that speaks of it, empty for the first."""
+    """An entity; `chunk` is the key of the chunk that mentions it, empty for the first chunk."""
 
     name: str
     type: str = ""
@@ -49,7 +49,7 @@ class GivenEntity:
 
 @dataclass(frozen=True, slots=True)
 class GivenRelation:
-    """A relation between two entities; ends that are not given are added; `chunk` as for an entity."""
+    """A relation between two entities; missing end entities are added; `chunk` as for an entity."""
 
     source: str
     target: str
@@ -61,7 +61,7 @@ class GivenRelation:
 
 @dataclass(frozen=True, slots=True)
 class GivenGraph:
-    """A graph to take in as one document; without an id it gets one that follows from source or text."""
+    """A graph to insert as one document; without an id it gets one derived from source or text."""
 
     chunks: tuple[GivenChunk, ...]
     entities: tuple[GivenEntity, ...] = ()
@@ -73,7 +73,7 @@ class GivenGraph:
 
 
 async def insert_graph(pipeline: IngestPipeline, graph: GivenGraph) -> DocumentResult:
-    """Take a graph in; raises as `GraphCuration.insert_graph`."""
+    """Insert a graph; raises as `GraphCuration.insert_graph`."""
     for item in (graph, *graph.chunks, *graph.entities, *graph.relations):
         checked_fields(item, f"{type(item).__name__}.")
     texts = [clean_text(chunk.text).strip() for chunk in graph.chunks]
@@ -101,10 +101,10 @@ async def insert_graph(pipeline: IngestPipeline, graph: GivenGraph) -> DocumentR
 
 
 def parse_given_graph(data: Mapping[str, Any], *, source: str = "") -> GivenGraph:
-    """Return a graph in LightRAG's form: `chunks`, `entities` and `relationships`, joined by their `source_id`.
+    """Parse a graph in LightRAG's format: `chunks`, `entities` and `relationships`, joined by their `source_id`.
 
     Raises:
-        InvalidRequestError: It is not of that form.
+        InvalidRequestError: It is not in that format.
     """
     chunks = [
         GivenChunk(_needed(item, label, "content"), _said(item, "source_id")) for label, item in _items(data, "chunks")
@@ -129,7 +129,7 @@ def parse_given_graph(data: Mapping[str, Any], *, source: str = "") -> GivenGrap
 
 
 def _items(data: Mapping[str, Any], name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the objects of a list, each with what it is called in messages; a list that is left out is empty."""
+    """Yield the objects of a list, each with its label for error messages; a missing list is empty."""
     items: object = data.get(name)
     if not isinstance(items, Sequence | None) or isinstance(items, str):
         raise InvalidRequestError(f"{name!r} of the graph is no list; see docs/curation.md for the form")
@@ -160,7 +160,7 @@ def _said(item: Mapping[str, Any], name: str) -> str:
 
 
 def _key(item: Mapping[str, Any], keys: set[str]) -> str:
-    # A source that is no chunk of the graph is said by the whole of it, as in LightRAG.
+    # A `source_id` that is no chunk of the graph refers to the whole graph, as in LightRAG.
     key = _said(item, "source_id")
     return key if key in keys else ""
 

@@ -1,9 +1,9 @@
-"""Merges mentions into entities and relations. Pure functions: what they read comes in, nothing is stored.
+"""Merges mentions into entities and relations. Pure functions: they get all input as arguments and store nothing.
 
-Counts over all mentions and the first few in canonical order are kept by differences; equal mentions give equal
-entities, whatever the order in which they came and went. What people say overrides what mentions say. For one change,
-each touched entity or relation gets its new counts, its description, and what must be written, embedded and indexed.
-The same merge serves a store's reading under a filter.
+Counts over all mentions and the first few mentions in canonical order are updated incrementally; equal mentions give
+equal entities, whatever the order of additions and removals. People's corrections override mentions. For one change,
+each touched entity or relation gets its new counts, its description, and the data to write, embed and index.
+A store uses the same merge when it reads under a filter.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _MentionsOfRelations = dict[str, list[RelationMention]]
 
 @dataclass(frozen=True, slots=True)
 class MentionDelta:
-    """Mentions taken away and added, per id of the entity or relation; an id without any is absent."""
+    """Removed and added mentions, per entity or relation id; an id without any is absent."""
 
     removed_entity_mentions: _MentionsOfEntities = field(default_factory=_MentionsOfEntities)
     added_entity_mentions: _MentionsOfEntities = field(default_factory=_MentionsOfEntities)
@@ -62,17 +62,17 @@ class MentionDelta:
 
     @property
     def entity_ids(self) -> list[str]:
-        """The entities that change."""
+        """Ids of the entities that change."""
         return list(self.removed_entity_mentions | self.added_entity_mentions)
 
     @property
     def relation_ids(self) -> list[str]:
-        """The relations that change."""
+        """Ids of the relations that change."""
         return list(self.removed_relation_mentions | self.added_relation_mentions)
 
     @property
     def most_removed(self) -> int:
-        """The largest number of mentions that any one of them loses."""
+        """The largest number of mentions that a single entity or relation loses."""
         removed = (*self.removed_entity_mentions.values(), *self.removed_relation_mentions.values())
         return max(map(len, removed), default=0)
 
@@ -80,10 +80,10 @@ class MentionDelta:
 def mention_delta(
     removed: Sequence[Extraction], added: Sequence[Extraction], renewed: AbstractSet[str] = frozenset()
 ) -> MentionDelta:
-    """Return what changes when some extractions take the place of others; both canonical.
+    """Return the mentions removed and added when extractions are replaced by others; both canonical.
 
-    A mention that is in both changes nothing and is left out, unless its chunk has a new vector, of which vectors of
-    what it mentions are made.
+    A mention in both is left out, unless its chunk is in `renewed`, that is has a new vector, from which the vectors of
+    its entities and relations are made.
     """
     old_entities, new_entities = ({m for e in side for m in e.entities} for side in (removed, added))
     old_relations, new_relations = ({m for e in side for m in e.relations} for side in (removed, added))
@@ -101,7 +101,7 @@ def _grouped(mentions: Iterable[M], id_of: Callable[[M], str]) -> dict[str, list
     grouped: dict[str, list[M]] = {}
     for mention in mentions:
         id_ = id_of(mention)
-        # The two names of one entity are not related.
+        # A relation between two names of one entity does not count.
         if isinstance(mention, EntityMention) or id_ not in (mention.source_id, mention.target_id):
             grouped.setdefault(id_, []).append(mention)
     return grouped
@@ -109,12 +109,12 @@ def _grouped(mentions: Iterable[M], id_of: Callable[[M], str]) -> dict[str, list
 
 @dataclass(frozen=True, slots=True)
 class EntityOverrides:
-    """What people say of an entity.
+    """People's corrections of an entity.
 
     Attributes:
-        merged_name: Its name where no mention spells the name that its id stands for.
-        description: In place of what mentions say; None leaves it to them.
-        statements: Descriptions given when it was made by hand; they stand before those of mentions.
+        merged_name: Its name if no mention spells the name of its id.
+        description: Replaces the mentions' descriptions unless None.
+        statements: Descriptions from its creation by hand; they come before those of mentions.
     """
 
     name: str = ""
@@ -134,19 +134,19 @@ class EntityOverrides:
 
 @dataclass(frozen=True, slots=True)
 class RelationOverrides:
-    """What people say of a relation.
+    """People's corrections of a relation.
 
     Attributes:
-        source: Name that people gave the entity `source_id` of its evidence; empty leaves it to the mentions.
-        target: Likewise.
-        other_names: Names of the two ends where no mention spells those that their ids stand for.
-        description: In place of what mentions say; None leaves it to them.
-        keywords: In place of those of mentions; None leaves it to them.
-        weight: In place of the sum over mentions; None leaves it to them.
-        statements: Descriptions given when it was made by hand; they stand before those of mentions.
-        more_weight: Weight given then, added to that of the mentions.
+        source: Name that people gave the entity `source_id` of its evidence; empty takes the name from mentions.
+        target: Likewise for `target_id`.
+        other_names: Names of the two ends if no mention spells the names of their ids.
+        description: Replaces the mentions' descriptions unless None.
+        keywords: Replaces the mentions' keywords unless None.
+        weight: Replaces the sum of the mentions' weights unless None.
+        statements: Descriptions from its creation by hand; they come before those of mentions.
+        more_weight: Weight from its creation by hand, added to that of the mentions.
         is_hidden: Whether it, or one of its ends, was deleted by hand.
-        is_anew: Whether it was made by hand after it was deleted, so that what documents say stays deleted.
+        is_anew: Whether it was created by hand after its deletion, so that the mentions of documents stay deleted.
     """
 
     source: str = ""
@@ -176,25 +176,25 @@ _MILLION = 1_000_000
 _KEYWORD_ENDS = re.compile(r"[,;、，；\n\t]+")
 _MAX_KEYWORD_LENGTH = 500
 _MAX_KEYWORDS = 50
-# So few are put in their places one by one; more are sorted together.
+# Up to so many added mentions are inserted one by one; more are sorted together.
 _FEW_ADDED = 4
 
 M = TypeVar("M", EntityMention, RelationMention)
-# Of a hub's hundreds of mentions these are asked for with every document.
+# Fast getters: every document reads these of a hub entity's hundreds of mentions.
 _DESCRIPTION, _CHUNK_ID = attrgetter("description"), attrgetter("chunk_id")
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceFold(Fold):
-    """The merge under given limits: of an ingest, and as a store uses it under a filter.
+    """The merge under given limits, used by the ingest, and by a store that reads under a filter.
 
-    Under a filter there is what would be there had nothing else been taken in: without what people say, and with
-    descriptions joined and never summarised, since a stored summary may tell of more than the filter leaves, and a
-    question must not wait for a model to make another.
+    Under a filter the graph is as if only the matching documents had been ingested: without people's corrections, and
+    with descriptions joined and never summarised, since a stored summary may contain facts of other documents, and a
+    question must not wait for a model to write another.
 
     Attributes:
-        max_fragments: Mentions, first in canonical order, whose descriptions are used.
-        max_description_tokens: Of an entity or a relation alike, joined or summarised (`ingest.summary_tokens`).
+        max_fragments: How many mentions, first in canonical order, give their descriptions.
+        max_description_tokens: Limit for an entity or relation, joined or summarised (`ingest.summary_tokens`).
     """
 
     max_fragments: int
@@ -203,7 +203,7 @@ class EvidenceFold(Fold):
 
     @classmethod
     def of(cls, settings: IngestSettings) -> Self:
-        """Return the fold with the limits that documents are taken in under."""
+        """Return the fold with the limits of the ingest settings."""
         return cls(settings.max_fragments, settings.max_sources, settings.summary_tokens)
 
     @property
@@ -234,13 +234,13 @@ class EvidenceFold(Fold):
         return tuple(descriptions)
 
     def join(self, fragments: Sequence[str]) -> str:
-        """Return the description that fragments give without a chat model; see `join_fragments`."""
+        """Return the description made of fragments without a chat model; see `join_fragments`."""
         return join_fragments(fragments, self.max_description_tokens)
 
 
 @lru_cache(maxsize=16_384)
 def _token_count(fragment: str) -> int:
-    # The fragments of a hub are joined again with every document that mentions it.
+    # Cached, since a hub's fragments are joined again for every document that mentions it.
     return count_tokens(fragment)
 
 
@@ -262,22 +262,22 @@ def join_fragments(fragments: Sequence[str], max_tokens: int) -> str:
 
 
 def byte_count(text: str) -> int:
-    """Return the bytes of a text, of which there are never fewer than tokens and which are far faster to count."""
+    """Return the UTF-8 length of a text: an upper bound of its token count that is far faster to compute."""
     return len(text.encode("utf-8", "surrogatepass"))
 
 
 def distinct_fragments(fragments: Sequence[str]) -> list[str]:
-    """Return the fragments that say something, each once."""
+    """Return the fragments that are not blank, deduplicated."""
     return list(dict.fromkeys(filter(str.strip, fragments)))
 
 
 def empty_entity_evidence(id_: str) -> EntityEvidence:
-    """Return the evidence of an entity that nothing mentions yet."""
+    """Return the evidence of an entity without mentions."""
     return EntityEvidence(id_, {}, {}, 0, ())
 
 
 def empty_relation_evidence(id_: str, ends: tuple[str, str]) -> RelationEvidence:
-    """Return the evidence of a relation that nothing mentions yet, between these two entity ids."""
+    """Return the evidence of a relation without mentions between these two entity ids."""
     first, second = sorted(ends)
     return RelationEvidence(id_, first, second, {}, 0, 0, ())
 
@@ -285,9 +285,9 @@ def empty_relation_evidence(id_: str, ends: tuple[str, str]) -> RelationEvidence
 def apply_entity_delta(
     evidence: EntityEvidence, removed: Collection[EntityMention], added: Collection[EntityMention], leading: int
 ) -> EntityEvidence:
-    """Return the evidence, with `leading` mentions, after some mentions that it counts went and others came.
+    """Return the evidence, with `leading` mentions, after removing and adding mentions.
 
-    It must have its first `leading + len(removed)` mentions at least, or all.
+    The given evidence must have at least its first `leading + len(removed)` mentions, or all.
 
     Raises:
         StoreError: A removed mention was never counted.
@@ -305,7 +305,7 @@ def apply_entity_delta(
 def apply_relation_delta(
     evidence: RelationEvidence, removed: Collection[RelationMention], added: Collection[RelationMention], leading: int
 ) -> RelationEvidence:
-    """Return the evidence after some mentions went and others came; as `apply_entity_delta`."""
+    """Return the evidence after removing and adding mentions; as `apply_entity_delta`."""
     fewer = [keyword for mention in removed for keyword in split_keywords(mention.keywords)]
     more = [keyword for mention in added for keyword in split_keywords(mention.keywords)]
     weight = evidence.weight_millionths + sum(map(_millionths, added)) - sum(map(_millionths, removed))
@@ -322,10 +322,9 @@ def apply_relation_delta(
 
 
 def entity_name(evidence: EntityEvidence, overrides: EntityOverrides = NO_ENTITY_OVERRIDES) -> str:
-    """Return an entity's name: the one that people gave it, else its commonest spelling.
+    """Return an entity's name: the one that people gave it, else its most frequent spelling.
 
-    Spellings of the name that its id stands for go before other names of it; of equals the first in the order of
-    characters is taken.
+    Spellings of the name of its id take precedence over its other names; ties go to the first in character order.
     """
     if overrides.name:
         return overrides.name
@@ -336,9 +335,10 @@ def entity_name(evidence: EntityEvidence, overrides: EntityOverrides = NO_ENTITY
 def end_names(
     evidence: RelationEvidence, overrides: RelationOverrides = NO_RELATION_OVERRIDES
 ) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Return name and entity id of both ends, the one whose key sorts first in front.
+    """Return name and entity id of both ends, the end whose key sorts first in front.
 
-    An end is named as people name it, else by its commonest spelling among the leading mentions, as `entity_name`.
+    An end has the name that people gave it, else its most frequent spelling among the leading mentions, as in
+    `entity_name`.
     """
     first: dict[str, int] = {}
     second: dict[str, int] = {}
@@ -361,14 +361,14 @@ def fold_entity(
     stored: Entity | None = None,
     overrides: EntityOverrides = NO_ENTITY_OVERRIDES,
 ) -> Entity:
-    """Return the entity that the evidence adds up to.
+    """Fold evidence into an entity.
 
     Args:
         evidence: At least one mention, unless people keep the entity.
-        description: Made from its fragments, or what people put in their place.
+        description: Made from its fragments, or people's replacement of them.
         limits: The limits under which the evidence was kept.
-        stored: An earlier fold; its token count is taken over where the counted line is the same.
-        overrides: What people say of it.
+        stored: An earlier fold; its token count is reused if the counted line is the same.
+        overrides: People's corrections of it.
     """
     name, type_ = entity_name(evidence, overrides), overrides.type or prevailing_type(evidence.types)
     names = {*evidence.names, *overrides.aliases} if overrides.aliases else evidence.names
@@ -394,10 +394,10 @@ def fold_relation(
     stored: Relation | None = None,
     overrides: RelationOverrides = NO_RELATION_OVERRIDES,
 ) -> Relation:
-    """Return the relation that the evidence adds up to; as `fold_entity`.
+    """Fold evidence into a relation; as `fold_entity`.
 
-    Its ends are named by people or as most of its leading mentions spell them, so that it depends on its own mentions
-    alone.
+    Its ends have the names that people gave them, else the most frequent spelling of its leading mentions, so that it
+    depends on its own mentions alone.
     """
     evidence = shown_evidence(evidence, overrides)
     (source, source_id), (target, target_id) = end_names(evidence, overrides)
@@ -425,7 +425,7 @@ def fold_relation(
 
 
 def shown_evidence(evidence: RelationEvidence, overrides: RelationOverrides) -> RelationEvidence:
-    """Return the evidence that counts in a fold: none of a relation that was created again after its deletion."""
+    """Return the evidence that counts in a fold; that is empty for a relation created by hand after its deletion."""
     if not overrides.is_anew:
         return evidence
     return empty_relation_evidence(evidence.id, (evidence.source_id, evidence.target_id))
@@ -467,7 +467,7 @@ def _leading(
     order: Callable[[M], tuple[Any, ...]],
     limit: int,
 ) -> tuple[M, ...]:
-    # Of hundreds most stand in other chunks, which is known sooner than that they are not among those that go.
+    # Most of a hub's mentions are in other chunks, and comparing chunk ids is faster than hashing mentions.
     gone, chunks = set(removed), {mention.chunk_id for mention in removed}
     kept = [m for m in leading if m.chunk_id not in chunks or m not in gone] if gone else list(leading)
     if len(added) > _FEW_ADDED:
@@ -479,7 +479,7 @@ def _leading(
 
 
 def _spelling(counts: Mapping[str, int], id_: str, other_name: str) -> str:
-    """Return the commonest name of those whose id this is, else `other_name`, else the commonest of all."""
+    """Return the most frequent name with this id, else `other_name`, else the most frequent of all."""
     if len(counts) == 1 and not other_name:
         return next(iter(counts))
     own = {name: count for name, count in counts.items() if name_to_entity_id(name) == id_}
@@ -491,15 +491,15 @@ def _chunk_ids(leading: Sequence[EntityMention] | Sequence[RelationMention], max
     return tuple(dict.fromkeys(map(_CHUNK_ID, leading)))[:max_sources]
 
 
-# What vectors of entities and relations are made of; of what those of chunks are, `heliograph.text.analysis` says.
+# The input of vectors of entities and relations; for those of chunks see `heliograph.text.analysis`.
 #
-# What a chat model writes of an entity or a relation is embedded. A local extractor finds many of both and writes
-# nothing of its own: the description is a sentence of a chunk. So their names are embedded, each once, and mixed with
-# the vectors of the first chunks that speak of them, which are there. Less is embedded, and more is found than with the
+# A chat model's descriptions of entities and relations are embedded. A local extractor finds many of both and writes
+# no text of its own: the description is a sentence of a chunk. So their names are embedded, each once, and mixed with
+# the existing vectors of the first chunks that mention them. That embeds less, and finds more than embedding the
 # beginnings of sentences (R@5 of mode mix 60.2 to 62.6 on MuSiQue, 59.4 to 64.7 on raw web pages).
 
-# Characters a token in running text: Latin letters, other alphabets, Chinese and its neighbours. Counting real tokens
-# would cost more than all else that is done to a folded entity.
+# Characters per token in running text: Latin letters, other alphabets, CJK. Counting real tokens would cost more than
+# the rest of folding an entity.
 _LATIN_CHARACTERS_PER_TOKEN = 4
 _COSTS = ((0x0250, 1), (0x2E80, 2), (0x110000, 3))
 # Chunks whose vectors are mixed in, and their weight beside that of the names.
@@ -510,9 +510,9 @@ _RELATION_SHARE = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Indexing:
-    """How vectors of entities and relations are made: of about so many o200k_base tokens of their descriptions.
+    """How to make vectors of entities and relations: from about `max_tokens` o200k_base tokens of their text.
 
-    With `from_chunks`, names and chunks make the vector of what no person describes.
+    With `from_chunks`, vectors of those that no person describes are made from names and chunks.
     """
 
     max_tokens: int
@@ -520,20 +520,19 @@ class Indexing:
 
 
 def find_indexing(settings: IngestSettings, embedding: EmbeddingInfo, *, has_chat: bool) -> Indexing:
-    """Return what suits the extractor: descriptions are embedded where a chat model writes them."""
+    """Return the indexing for the extractor: descriptions are embedded if a chat model writes them."""
     return Indexing(embedding.max_input_tokens, not (has_chat and settings.extractor in ("auto", "chat")))
 
 
-# Some hundred entries are made for a document, as many as other records of a draft: objects of a frozen class take four
-# times as long to make.
+# Not frozen: a document makes several hundred entries, and a frozen dataclass takes four times as long to construct.
 @dataclass(slots=True)
 class IndexEntry:
-    """What one vector is made of: the mean of what is embedded, with a share of the mean of some chunks' vectors.
+    """The input of one vector: the mean of the embedded texts, mixed with the mean of some chunks' vectors.
 
     Attributes:
-        text: What it stands for, to be shown beside the vector; it does not count when entries are compared.
-        embedded: Texts that are embedded: the text itself, or names.
-        share: Their weight, from 0 to 1.
+        text: The text stored beside the vector; ignored when entries are compared.
+        embedded: Texts to embed: the text itself, or names.
+        share: Weight of the chunks, from 0 to 1.
     """
 
     text: str = field(compare=False)
@@ -543,14 +542,14 @@ class IndexEntry:
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Return the entry of a text that is embedded itself."""
+        """Return the entry of a text whose vector is its own embedding."""
         return cls(text, (text,))
 
 
 def entity_entry(entity: Entity, indexing: Indexing, *, is_described: bool = False) -> IndexEntry:
-    """Return what the vector of an entity is made of; its text is name, line feed and description."""
+    """Return the index entry of an entity; its text is name, line feed and description."""
     text = f"{entity.name}\n{entity.description}"
-    # Its line in a context holds all of it and more.
+    # `token_count` is an upper bound: the entity's line in a context contains this text.
     text = text if entity.token_count <= indexing.max_tokens else _cut(text, indexing.max_tokens)
     if indexing.from_chunks and entity.chunk_ids and not is_described:
         return IndexEntry(text, (entity.name,), entity.chunk_ids[:_INDEXED_CHUNKS], _ENTITY_SHARE)
@@ -558,13 +557,13 @@ def entity_entry(entity: Entity, indexing: Indexing, *, is_described: bool = Fal
 
 
 def relation_entry(relation: Relation, indexing: Indexing, *, is_described: bool = False) -> IndexEntry:
-    """Return what the vector of a relation is made of, as `entity_entry`.
+    """Return the index entry of a relation, as `entity_entry`.
 
-    Its text is keywords, names and description between tabs.
+    Its text is keywords, names and description, separated by tabs.
     """
     keywords = ",".join(relation.keywords)
     is_short = relation.token_count + len(keywords) <= indexing.max_tokens
-    # The names and the description must not be crowded out.
+    # Limit the keywords, so that names and description fit in.
     shown = keywords if is_short else keywords[: 2 * indexing.max_tokens]
     text = "\t".join((shown, relation.source, relation.target, relation.description))
     text = text if is_short else _cut(text, indexing.max_tokens)
@@ -579,9 +578,9 @@ def make_vectors(
     embedded: Mapping[str, NDArray[np.float32]],
     chunks: Mapping[str, NDArray[np.float32]],
 ) -> VectorBatch:
-    """Return the vectors of entries, at least one, from those, of length 1, of embedded texts and of chunks.
+    """Return the vectors of entries, at least one, from unit vectors of embedded texts and of chunks.
 
-    A chunk that has none does not count.
+    Chunks without a vector are ignored.
     """
     vectors = _means([[embedded[text] for text in item.embedded] for item in entries.values()])
     groups = [[chunks[id_] for id_ in item.chunk_ids if id_ in chunks] for item in entries.values()]
@@ -594,13 +593,13 @@ def make_vectors(
 
 
 def _means(groups: Sequence[Sequence[NDArray[np.float32]]]) -> NDArray[np.float32]:
-    """Return the mean direction of each group, of length 1; a single vector is left as it is."""
+    """Return the mean direction of each group as a unit vector; a single vector is returned unchanged."""
     counts = np.array([len(group) for group in groups])
     starts = np.cumsum(counts) - counts
     rows = np.concatenate([vector for group in groups for vector in group]).reshape(counts.sum(), -1)
     means, several = rows[starts], np.flatnonzero(counts > 1)
     if len(several):
-        # What `np.add.reduceat` gives to the last bit, in a tenth of its time: groups are short, their rows long.
+        # Bit-identical to `np.add.reduceat`, in a tenth of its time: groups are short, their rows long.
         first, length = starts[several], counts[several]
         others = rows[first + 1]
         for place in range(2, length.max()):
@@ -633,13 +632,13 @@ S = TypeVar("S", EntityOverrides, RelationOverrides)
 
 @dataclass(slots=True)
 class Touched(Generic[E, F, S]):
-    """An entity or relation whose evidence changes, or what people say of it.
+    """An entity or relation whose evidence, or people's corrections of it, change.
 
     Attributes:
-        evidence: As it will be; its `version` is that of the evidence before.
-        stored: The fold that is stored; None if there is none.
-        description: What people say, or the stored one, if what it was made from is the same; None if it must be made.
-        is_reshaped: Whether people said something else when it was stored.
+        evidence: The new evidence; its `version` is that of the old one.
+        stored: The stored fold; None if there is none.
+        description: The stored one if its input is unchanged, else people's; None if it must be made.
+        is_reshaped: Whether people's corrections were different when it was stored.
     """
 
     evidence: E
@@ -657,7 +656,7 @@ class Touched(Generic[E, F, S]):
 
     @property
     def growth(self) -> int:
-        """How many more things of its kind there will be: 1, 0 or -1."""
+        """The change in the number of entities or relations: 1, 0 or -1."""
         return (not self.is_gone) - (self.stored is not None)
 
 
@@ -667,7 +666,7 @@ TouchedRelation = Touched[RelationEvidence, Relation, RelationOverrides]
 
 @dataclass(slots=True)
 class Folded(Generic[F]):
-    """What a touched thing changes in the projections, each None where it does not; full text is not kept of all."""
+    """Changes of the projections for a touched entity or relation; None for no change (relations have no full text)."""
 
     fold: F | None = None
     entry: IndexEntry | None = None
@@ -675,7 +674,7 @@ class Folded(Generic[F]):
 
 
 class Merger:
-    """Says what a change makes of the entities and relations that it touches; may be used from any thread."""
+    """Computes the new state of the entities and relations that a change touches; may be used from any thread."""
 
     def __init__(self, settings: IngestSettings, embedding: EmbeddingInfo, *, has_chat: bool) -> None:
         self.limits = EvidenceFold.of(settings)
@@ -691,15 +690,16 @@ class Merger:
         *,
         is_reshaped: bool = False,
     ) -> TouchedEntity:
-        """Apply the mentions of an entity that go and those that come.
+        """Apply removed and added mentions to an entity.
 
         Args:
-            id_: The entity.
-            change: Mentions that go, mentions that come.
-            known: Its evidence with its first `limits.leading` mentions and as many as go; None if there is none.
+            id_: Id of the entity.
+            change: Removed mentions, added mentions.
+            known: Its evidence with at least its first `limits.leading` mentions plus the number removed; None if there
+                is none.
             stored: Its stored fold; None if there is none.
-            overrides: What people say of it.
-            is_reshaped: Whether they said something else when it was stored.
+            overrides: People's corrections of it.
+            is_reshaped: Whether these were different when it was stored.
         """
         before = known or empty_entity_evidence(id_)
         evidence = apply_entity_delta(before, *change, self.limits.leading)
@@ -721,9 +721,9 @@ class Merger:
         is_reshaped: bool = False,
         ends: tuple[str, str] | None = None,
     ) -> TouchedRelation:
-        """Apply the mentions of a relation that go and those that come; as `touch_entity`.
+        """Apply removed and added mentions to a relation; as `touch_entity`.
 
-        Its ends are told where it may have neither evidence nor mentions; overrides have them in ascending order of
+        `ends` is given where it may have neither evidence nor mentions; overrides have the ends in ascending order of
         their ids.
         """
         before = known or empty_relation_evidence(id_, ends or end_ids((*change[0], *change[1])[0]))
@@ -738,7 +738,7 @@ class Merger:
         return touched
 
     def _describe(self, touched: Touched[E, F, S], before: E, after: E, *, is_same: bool) -> None:
-        """Set what its description is made from, and the stored description if that is still made from the same."""
+        """Set the fragments, and the stored description if its fragments are unchanged, else people's."""
         found, said = self.limits.fragments(after), touched.overrides
         is_kept = is_same and self.limits.fragments(before) == found
         touched.fragments = tuple(dict.fromkeys((*said.statements, *found))) if said.statements else found
@@ -747,7 +747,7 @@ class Merger:
     def fold_entity(
         self, touched: TouchedEntity, description: str, renewed: AbstractSet[str] = frozenset()
     ) -> Folded[Entity]:
-        """Fold an entity of which the description is known."""
+        """Fold an entity with its description."""
         if touched.is_gone:
             return Folded()
         old = touched.stored
@@ -760,7 +760,7 @@ class Merger:
     def fold_relation(
         self, touched: TouchedRelation, description: str, renewed: AbstractSet[str] = frozenset()
     ) -> Folded[Relation]:
-        """Fold a relation of which the description is known; as `fold_entity`."""
+        """Fold a relation with its description; as `fold_entity`."""
         if touched.is_gone:
             return Folded()
         new = fold_relation(touched.evidence, description, self.limits, touched.stored, touched.overrides)
@@ -775,7 +775,7 @@ def _folded(
     renewed: AbstractSet[str],
     terms: TextEntry | None = None,
 ) -> Folded[F]:
-    """Return what is to be written of a fold: all of a new one, and of a stored one what has changed."""
+    """Return the parts of a fold to write: all of a new one, the changed ones of a stored one."""
     entry, old = entry_of(new), touched.stored
     if old is None:
         return Folded(new, entry, terms)
@@ -784,7 +784,7 @@ def _folded(
 
 
 def is_same_fold(left: F, right: F) -> bool:
-    """Whether two folds are the same but for token counts, and what the graph store keeps itself."""
+    """Return whether two folds are equal except for token counts and the fields that the graph store maintains."""
     said_of = _SAID_OF_RELATION if isinstance(left, Relation) else _SAID_OF_ENTITY
     return said_of(left) == said_of(right)
 

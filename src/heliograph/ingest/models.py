@@ -1,7 +1,7 @@
-"""What goes into an ingest, and what it reports while it runs and at its end.
+"""The input of an ingest, its progress and its final report.
 
-A list of `NewDocument` goes in, an `IngestReport` comes out. A callback gets `Progress` a few times a second at the
-most, from the event loop's thread; one that fails is logged and not called again.
+A list of `NewDocument` goes in, an `IngestReport` comes out. A callback gets `Progress` at most a few times a second,
+in the event loop's thread; a callback that raises is logged and not called again.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from heliograph.models import Usage
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A document to take in.
+    """A document to ingest.
 
     Attributes:
-        text: What it says; plain text or Markdown.
+        text: Plain text or Markdown.
         source: Path or URI that citations show; may be empty.
         title: Empty means the first heading, else the name at the end of `source`.
-        id: Empty means one that follows from the source, or from the text where there is no source. A known id
-            replaces that document.
+        id: Empty means an id derived from the source, or from the text without a source. A known id replaces that
+            document.
         metadata: Free JSON; None keeps that of a known document.
-        page_starts: Offsets in `text` at which pages 1, 2, ... start, never going down; empty where it has none.
-        error: Why there is no text: its source could not be read. It is kept as failed, if nothing is stored of it.
+        page_starts: Offsets in `text` at which pages 1, 2, ... start, never decreasing; empty without pages.
+        error: Why its source could not be read, so that there is no text. The document is stored as failed unless a
+            version of it is stored already.
     """
 
     text: str
@@ -40,7 +41,7 @@ class NewDocument:
 
 
 class Outcome(StrEnum):
-    """What became of one document; `pending` is stored and waits to be processed."""
+    """The result of ingesting one document; a `pending` one is stored and waits to be processed."""
 
     PENDING = "pending"
     PROCESSED = "processed"
@@ -52,19 +53,19 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DocumentResult:
-    """What became of one document, and why.
+    """The outcome of ingesting one document, and why.
 
     Attributes:
-        id: The document's id; empty when it never had one.
+        id: The document's id; empty if it never got one.
         source: As given.
-        outcome: What became of it.
+        outcome: The outcome.
         error: Why it failed; None otherwise.
         detail: Which chunks failed, if it is partial; which document has the same text, if one has.
         chunk_count: Chunks it has now.
         usage: Tokens that chat models spent on it in this run.
-        omitted_characters: Characters of its source, spaces not counted, that its loader left out as no content, such
-            as a web page's menus; the document's metadata has the same number.
-        is_known: Whether it waited already to be processed, just as it was handed over now.
+        omitted_characters: Characters of its source, without spaces, that its loader dropped as boilerplate, such as a
+            web page's menus; the document's metadata has the same number.
+        is_known: Whether an identical version of it was waiting to be processed already.
     """
 
     id: str
@@ -80,12 +81,12 @@ class DocumentResult:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What became of a batch: one result per document, in the order given.
+    """The results of a batch: one per document, in the order given.
 
     Attributes:
-        track_id: The batch; `DocumentQuery.track_id` finds its documents.
+        track_id: Id of the batch; `DocumentQuery.track_id` finds its documents.
         results: One per document.
-        passed_over: How many files of folders were left out as nothing reads their kind, by ending (`.png`).
+        passed_over: Number of files in folders that were skipped as no loader reads their kind, by suffix (`.png`).
     """
 
     track_id: str
@@ -103,21 +104,21 @@ class IngestReport:
         return sum((result.usage for result in self.results), Usage())
 
     def count(self, outcome: Outcome) -> int:
-        """Return how many documents came to this."""
+        """Return how many documents have this outcome."""
         return sum(result.outcome == outcome for result in self.results)
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteReport:
-    """What a deletion did.
+    """The result of a deletion.
 
     Attributes:
-        deleted: Ids of the documents that are gone.
-        missing: Ids given that no document had.
-        removed_chunks: Chunks that went with them.
-        removed_entities: How many fewer entities there are, since no other document mentions them.
-        removed_relations: How many fewer relations there are, likewise.
-        replaced: Ids of documents that were handed over with another text after it was asked to delete them; they stay.
+        deleted: Ids of the deleted documents.
+        missing: Given ids that no document had.
+        removed_chunks: Number of deleted chunks.
+        removed_entities: Number of deleted entities, which no other document mentions.
+        removed_relations: Number of deleted relations, likewise.
+        replaced: Ids of documents that were submitted with another text after the request to delete them; they stay.
     """
 
     deleted: tuple[str, ...]
@@ -130,23 +131,23 @@ class DeleteReport:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far one run has come.
+    """The progress of one run.
 
     Attributes:
-        track_id: The batch.
+        track_id: Id of the batch.
         documents_done: Documents finished, failed ones included.
         documents_total: Documents of the run.
         chunks_done: Chunks read.
         chunks_total: Chunks of the documents begun so far.
-        entities: How many more entities there are than before.
-        relations: How many more relations there are than before.
+        entities: Growth of the number of entities.
+        relations: Growth of the number of relations.
         failures: Documents that failed.
         usage: Tokens that chat models spent.
         elapsed_seconds: Since the run began.
-        eta_seconds: Expected until its end, by the characters still to be read; None while too little is done to tell.
+        eta_seconds: Estimated time left, by the characters still to be read; None while too little is done to estimate.
         is_finished: Whether this is the last report.
-        characters_done: Characters read, of the documents that have to be.
-        characters_total: Characters of all these documents; of a run over files, as far as they are opened.
+        characters_done: Characters read, of the documents that need reading.
+        characters_total: Characters of all these documents; in a run over files, of those opened so far.
     """
 
     track_id: str

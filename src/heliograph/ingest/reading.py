@@ -1,8 +1,9 @@
-"""Reads a document: which chunks change, what each says, and their vectors where those are made on the way.
+"""Reads a document: finds its changed chunks, extracts from each, and computes vectors where a reader does so.
 
-A `ReadingTask` goes in. `plan_chunks` says which chunks stay, move, go, come or are read again; the extractor reads
-those, and what it says is given its one form (`extraction/base`). Nothing is written, so reading may happen on
-another host. Out comes a `DocumentReading`, of which a `DocumentChange` is made.
+The input is a `ReadingTask`. `plan_chunks` decides which chunks stay, move, are removed, added or read again; the
+extractor reads the new ones and those, and its output is brought into canonical form (`extraction/base`). Nothing is
+written, so reading may happen on another host. The output is a `DocumentReading`, from which a `DocumentChange` is
+made.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from heliograph.observing import stage
 from heliograph.stores.changeset import TextEntry
 from heliograph.text.analysis import chunk_index_text, passage_terms
 
-# What an update does to a document's chunks: which stay, move, go, come, or must be read again.
+# Planning the update of a document's chunks: which stay, move, are removed, added, or read again.
 #
-# The chunks of the new text and what is stored come in; a `ChunkPlan` comes out. A chunk that stays keeps its
-# mentions and its vector. One that was not read, or that now stands under other headings, is read and embedded again:
-# what an extractor makes of it and how it is indexed depend on them. One whose context is another is read again.
+# The new chunks and the stored ones give a `ChunkPlan`. A chunk that stays keeps its mentions and its vector. A chunk
+# whose extraction failed or is missing is read again, as is one with another context. One under other headings is read
+# and embedded again, since extraction and indexing depend on headings.
 
 
 @dataclass(frozen=True, slots=True)
 class StoredChunks:
     """A document's stored chunks and the extractions of all of them, or of those in `replaced_chunks`.
 
-    `all_read`: every chunk is known to have been read without an error.
+    `all_read` means that every chunk is known to have been read without an error.
     """
 
     chunks: Mapping[str, Chunk] = field(default_factory=dict[str, Chunk])
@@ -45,12 +46,12 @@ class StoredChunks:
     all_read: bool = False
 
     def stands_alike(self, chunk: Chunk) -> bool:
-        """Whether a chunk stood under the same headings, and the same head of a table."""
+        """Return whether a chunk is stored with the same headings and the same table columns."""
         stored = self.chunks.get(chunk.id)
         return stored is not None and (stored.headings, stored.columns) == (chunk.headings, chunk.columns)
 
     def is_read(self, chunk_id: str) -> bool:
-        """Whether a chunk was read without an error."""
+        """Return whether a chunk was read without an error."""
         if self.all_read:
             return chunk_id in self.chunks
         extraction = self.extractions.get(chunk_id)
@@ -59,17 +60,17 @@ class StoredChunks:
 
 @dataclass(frozen=True, slots=True)
 class ChunkPlan:
-    """What to do with a document's chunks; by default nothing.
+    """The plan of changes to a document's chunks; empty by default.
 
     Attributes:
         unread: Chunks to read.
-        written: Chunks to write: those that are new or differ in any field from what is stored.
-        removed: Ids of chunks that go.
-        replaced: What was read in chunks that go, move, or are read again.
-        moved: What was read in chunks that only move, at their new place.
-        passages: What gets a vector: the text per id of a chunk that is new or under other headings. Vectors of
-            entities and relations that are made with its vector are made anew, too.
-        terms: The full text of such chunks.
+        written: Chunks to write: those that are new or differ in any field from the stored ones.
+        removed: Ids of chunks to remove.
+        replaced: Stored extractions of chunks that are removed, moved or read again.
+        moved: Extractions of chunks that only move, at their new position.
+        passages: Text to embed per id of a chunk that is new or under other headings. Vectors of entities and relations
+            that are made from its vector are made again, too.
+        terms: Full-text index entries of these chunks.
     """
 
     chunk_count: int = 0
@@ -86,7 +87,7 @@ NO_CHUNKS = ChunkPlan()
 
 
 def replaced_chunks(chunks: Sequence[Chunk], stored: StoredChunks) -> list[str]:
-    """Return the ids of stored chunks whose readings go, move or are made again; `stored` may lack extractions."""
+    """Return the ids of stored chunks whose extractions are removed, moved or redone; `stored` may lack extractions."""
     kept = {chunk.id: _reading_basis(chunk) for chunk in chunks}
     return [id_ for id_, before in stored.chunks.items() if kept.get(id_) != _reading_basis(before)]
 
@@ -96,14 +97,14 @@ def _reading_basis(chunk: Chunk) -> tuple[int, tuple[str, ...], tuple[str, ...],
 
 
 def removal_of(stored: StoredChunks) -> ChunkPlan:
-    """Return the plan by which all that is stored of a document goes."""
+    """Return the plan that removes all stored chunks of a document."""
     return ChunkPlan(removed=tuple(stored.chunks), replaced=tuple(stored.extractions.values()))
 
 
 def plan_chunks(title: str, chunks: Sequence[Chunk], stored: StoredChunks, *, keeps_readings: bool) -> ChunkPlan:
-    """Compare a document's chunks, in order, with those stored of it. Takes CPU time in proportion to new text.
+    """Plan the update from a document's stored chunks to new ones, in order. CPU time is proportional to new text.
 
-    Chunks that stay keep their mentions and vectors unless the title may be another (`keeps_readings`).
+    With `keeps_readings`, unchanged chunks keep their mentions and vectors; False if the title may have changed.
     """
     current = {chunk.id for chunk in chunks}
     indexed = {chunk.id for chunk in chunks if keeps_readings and stored.stands_alike(chunk)}
@@ -130,23 +131,23 @@ def plan_chunks(title: str, chunks: Sequence[Chunk], stored: StoredChunks, *, ke
 
 @dataclass(frozen=True, slots=True)
 class DocumentChange:
-    """What becomes of one document.
+    """The change of one document.
 
     Attributes:
-        basis: The document as it is stored, and as the rest was computed from.
-        document: As it shall be stored; None if it goes.
-        plan: What becomes of its chunks.
-        extractions: What takes the place of those that the plan replaces, canonical.
+        basis: The stored document, from which the change was computed.
+        document: The document to store; None removes it.
+        plan: Changes of its chunks.
+        extractions: Replacements of the extractions in `plan.replaced`, canonical.
         vectors: Vector per passage that was embedded before.
-        texts: Texts of documents by id, to be stored with the rest; those of others stay as they are.
-        dropped_texts: Ids of documents that keep no text of their own from now on.
-        others: Further documents to write as they are here.
-        gone: Ids of further documents that go; their chunks are among those that do.
-        relied_on: Other documents that it writes or relies on, as they are stored.
+        texts: Texts to store, by document id; other texts stay as they are.
+        dropped_texts: Ids of documents whose own text is deleted.
+        others: Further documents to write as given here.
+        gone: Ids of further documents to remove; the plan removes their chunks.
+        relied_on: Other documents that it writes or relies on, as stored.
         is_new: Whether it is not stored yet, not even as pending.
-        is_joint: Whether `others` are new as it is, and all else is about them too.
-        may_call_chat: Whether a chat model may be asked for descriptions; else those that it gave before are taken
-            where they are kept, and fragments are joined.
+        is_joint: Whether the change also covers `others`, which are new documents like it (a joint commit).
+        may_call_chat: Whether a chat model may be called for descriptions; else cached ones are used where available,
+            and fragments are joined.
     """
 
     basis: Document
@@ -166,20 +167,20 @@ class DocumentChange:
 
     @property
     def is_removal(self) -> bool:
-        """Whether the document goes."""
+        """Whether the document is removed."""
         return self.document is None
 
     @property
     def expected_documents(self) -> dict[str, Document | None]:
-        """All documents that it writes or relies on, by id, as they must still be stored; None for a new one."""
+        """All documents that it writes or relies on, by id, in the version that must be stored; None for a new one."""
         expected: dict[str, Document | None] = {item.id: item for item in (self.basis, *self.relied_on)}
         return expected | {self.basis.id: None} if self.is_new else expected
 
 
-# Gives what is stored of the document whose chunks these are; None asks for everything, whatever its chunks will be.
+# Returns the stored chunks of the document with these new chunks; None requests all extractions.
 FindStored = Callable[[Sequence[Chunk] | None], Awaitable[StoredChunks]]
 
-# Cutting and analysing shorter texts takes one or two milliseconds and is not worth a thread.
+# Chunking and analysing shorter texts takes one or two milliseconds and is not worth a thread.
 _THREAD_FROM_CHARACTERS = 4_000
 
 
@@ -187,11 +188,11 @@ class ChunkProgress(Protocol):
     """Receives the progress of reading one document, in the event loop's thread."""
 
     def begin_chunks(self, count: int) -> None:
-        """Note how many chunks will be read."""
+        """Record how many chunks will be read."""
         ...
 
     def finish_chunk(self) -> None:
-        """Note that one was read."""
+        """Record that one chunk was read."""
         ...
 
 
@@ -203,7 +204,7 @@ class ReadingScope(Enum):
     CHANGES = auto()
     """Chunks that are not stored under the same title and headings."""
     FAILED_CHUNKS = auto()
-    """Stored chunks that could not be read before; the text stays as it was cut."""
+    """Stored chunks whose extraction failed; the chunks stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +212,11 @@ class ReadingTask:
     """A document to read.
 
     Attributes:
-        document: As it is stored.
-        text: Its clean text; None if it must be read from the store. A `Reader` is given none where only failed chunks
-            are to be read.
+        document: The stored document.
+        text: Its clean text; None if it must be read from the store. A `Reader` gets None if it is to read only failed
+            chunks.
         all_read: Whether all its stored chunks are known to have been read without an error.
-        is_known: Whether it waited already, just as it was handed over now.
+        is_known: Whether an identical version of it was waiting already.
     """
 
     document: Document
@@ -227,9 +228,9 @@ class ReadingTask:
 
 @dataclass(frozen=True, slots=True)
 class DocumentReading:
-    """What a document says: one canonical extraction per chunk of `plan.unread`, in order.
+    """The result of reading a document: one canonical extraction per chunk of `plan.unread`, in order.
 
-    Vectors are there per text of `plan.passages`, or of some; what is missing is embedded at commit.
+    `vectors` has vectors of all, some or none of the texts of `plan.passages`; the commit embeds the missing ones.
     """
 
     plan: ChunkPlan
@@ -242,18 +243,18 @@ class Reader(ABC):
 
     @abstractmethod
     async def read(self, task: ReadingTask, find_stored: FindStored, progress: ChunkProgress) -> DocumentReading:
-        """Read one document; `find_stored` is called once, for what is stored of it.
+        """Read one document; `find_stored` is called once, for its stored chunks.
 
         Raises:
-            IngestError: The document holds nothing, or cannot be read.
+            IngestError: The document is empty, or cannot be read.
             ModelError: A model failed.
-            ClusterUnavailable: What reads elsewhere is out of reach.
-            StoreError: What is stored cannot be read.
+            ClusterUnavailable: The cluster that reads documents is out of reach.
+            StoreError: The stored chunks cannot be read.
         """
 
 
 class InProcessReader(Reader):
-    """Reads in this process, long texts in threads; `extractor` may also make one when a document is first read."""
+    """Reads in this process, long texts in threads; `extractor` may be a factory, called on the first document."""
 
     def __init__(self, chunker: Chunker, extractor: Extractor | Callable[[], Extractor]) -> None:
         self._chunker = chunker
@@ -264,7 +265,7 @@ class InProcessReader(Reader):
         return self._given if isinstance(self._given, Extractor) else self._given()
 
     async def read(self, task: ReadingTask, find_stored: FindStored, progress: ChunkProgress) -> DocumentReading:
-        """See `Reader.read`; vectors are left to the commit, which embeds all that it needs in one call."""
+        """See `Reader.read`; makes no vectors, since the commit embeds all texts in one call."""
         with stage("ingest.chunk"):
             document, text = task.document, task.text
             if text is None:

@@ -1,9 +1,9 @@
-"""Decides which entity a written name counts for, and what people say of it, by the rules of a `RuleBook`.
+"""Resolves names to entities, and computes people's corrections of these, by the rules of a `RuleBook`.
 
-In this order: splits by people, aliases given by documents, then merges and renames by people. From the active
-curations come the overrides of an entity or relation; of several that say something, the last one counts. What was said
-of an entity holds on after a rename. All of that is pure functions. A `RuleLoader` reads the rules, and the `Resolver`
-says what they do to a change, and a change to them.
+A name is resolved in this order: splits by people, aliases from documents, then merges and renames by people. The
+active curations give the overrides of an entity or relation; the last one that sets a field wins. Corrections of an
+entity still hold after a rename. All of that is pure functions. A `RuleLoader` reads the rules, and the `Resolver`
+applies them to a change, and the change to them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LocalAliases = Mapping[str, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a mention stands, and the ids of names per id of an alias that its document gives."""
+    """The place of a mention: document, chunk, and the document's aliases (ids of names per id of an alias)."""
 
     document_id: str = ""
     chunk_id: str = ""
@@ -43,7 +43,7 @@ _NOWHERE = Place()
 
 
 class RuleBook:
-    """Rules by id of a name."""
+    """Name rules by id of the name."""
 
     def __init__(self, rules: Iterable[NameRules] = ()) -> None:
         self._rules = {item.id: item for item in rules}
@@ -62,12 +62,12 @@ class RuleBook:
         return iter(self._rules.values())
 
     def changed(self, rules: Iterable[NameRules]) -> RuleBook:
-        """Return a book in which these take the place of those of the same ids."""
+        """Return a book in which these rules replace those of the same ids."""
         return RuleBook((*self, *rules))
 
     def resolve(self, id_: str, place: Place = _NOWHERE) -> str:
-        """Return the id of the entity that a name counts for at a place; without a place, in general."""
-        # Nobody says anything of most names.
+        """Return the id of the entity that a name resolves to at a place; without a place, in general."""
+        # Most names have no rules.
         if id_ not in self._rules and id_ not in place.aliases:
             return id_
         seen = {id_}
@@ -83,11 +83,11 @@ class RuleBook:
             current = following
 
     def named(self, id_: str) -> str:
-        """Return the id of the entity that people mean by a name: who was given it last, else whom it counts for."""
+        """Return the id of the entity that people mean by a name: the last one given it, else the one it resolves to."""
         return self.resolve(self.bearer(id_))
 
     def bearer(self, id_: str) -> str:
-        """Return the id of the last that was given a name after others had lost it; the name's own if there is none."""
+        """Return the id of the last entity given a name that others had lost; the name's own id if there is none."""
         bearer, current = id_, succeeding_entity_id(id_)
         while self[current].curations:
             if self._makers(current):
@@ -96,7 +96,7 @@ class RuleBook:
         return bearer
 
     def predecessors(self, id_: str) -> set[str]:
-        """Return the ids of those that had lost the name which the entity with an id was then given."""
+        """Return the ids of the entities that had lost the name before this entity was given it."""
         found: set[str] = set()
         for maker in self._makers(id_):
             passed, current = list[str](), name_to_entity_id(maker.names[-1])
@@ -107,9 +107,9 @@ class RuleBook:
         return found
 
     def has_lost(self, id_: str, without: str = "") -> bool:
-        """Return whether people took its name from the entity with an id: deleted, merged or renamed it.
+        """Return whether an entity lost its name, as people deleted, merged or renamed it.
 
-        The curation `without` does not count.
+        The curation with the id `without` is ignored.
         """
         found = [item for item in self[id_].curations if item.id != without]
         if any(item.kind in _MOVES and id_ in item.entity_ids[:-1] and item.entity_ids[-1] != id_ for item in found):
@@ -118,7 +118,7 @@ class RuleBook:
         return bool(marks) and max(marks, key=lambda item: item.place).kind is CurationKind.DELETE_ENTITY
 
     def renamed(self, id_: str) -> str:
-        """Return the id under which an entity goes on by renames alone, not by merges."""
+        """Return the id of an entity after all its renames, not following merges."""
         seen = {id_}
         while (move := self._move(id_)) and move.kind is CurationKind.RENAME_ENTITY and move.entity_ids[-1] not in seen:
             id_ = move.entity_ids[-1]
@@ -126,12 +126,12 @@ class RuleBook:
         return id_
 
     def moved_to(self, id_: str) -> str:
-        """Return the id that an entity was last merged or renamed into; empty if it was not."""
+        """Return the id into which an entity was last merged or renamed; empty if it was not."""
         move = self._move(id_)
         return move.entity_ids[-1] if move else ""
 
     def is_ambiguous(self, id_: str) -> bool:
-        """Whether documents give it as an alias of several names."""
+        """Return whether documents state it as an alias of several names."""
         return len(self[id_].names) > 1 and not self._stays(id_)
 
     def splits(self, id_: str) -> list[Curation]:
@@ -141,7 +141,7 @@ class RuleBook:
         )
 
     def next_ids(self, id_: str) -> set[str]:
-        """Return the ids that one step may lead to, wherever a mention stands."""
+        """Return the ids that one resolution step may lead to, at any place."""
         rules = self[id_]
         following = {item.entity_ids[1] for item in self.splits(id_)}
         if rules.names and not self._stays(id_):
@@ -151,7 +151,7 @@ class RuleBook:
         return following
 
     def previous_ids(self, id_: str) -> set[str]:
-        """Return the ids from which merges, renames and splits lead here in one step."""
+        """Return the ids that one merge, rename or split leads here from."""
         found: set[str] = set()
         for item in self[id_].curations:
             if (item.kind in _MOVES or item.kind is CurationKind.SPLIT_ENTITY) and item.entity_ids[-1] == id_:
@@ -159,20 +159,20 @@ class RuleBook:
         return found - {id_}
 
     def sources(self, id_: str) -> set[str]:
-        """Return this id and all from which steps lead here, aliases included."""
+        """Return this id and all ids from which resolution steps lead here, aliases included."""
         found = _closure((id_,), self.previous_ids)
         return found.union(*(self[current].aliases for current in found))
 
     def reachable(self, ids: Iterable[str]) -> set[str]:
-        """Return these ids and all that steps lead to from them, wherever a mention stands."""
+        """Return these ids and all ids reachable from them by resolution steps, at any place."""
         return _closure(ids, self.next_ids)
 
     def subjects(self, entity_id: str) -> set[str]:
-        """Return the ids of which what people say holds for this entity."""
+        """Return the ids whose curations apply to this entity."""
         return {id_ for id_ in self.sources(entity_id) if self.resolve(id_) == entity_id}
 
     def route(self, id_: str) -> tuple[object, ...]:
-        """Return all that decides how a name is resolved; equal routes resolve alike everywhere but by document."""
+        """Return a key of how a name resolves: equal routes resolve alike, except for aliases local to a document."""
         steps: list[object] = [self.is_ambiguous(id_), self._leads_to(id_, _NOWHERE)]
         seen: set[str] = set()
         waiting = [id_]
@@ -187,7 +187,7 @@ class RuleBook:
         return tuple(steps)
 
     def _leads_to(self, id_: str, place: Place) -> str:
-        """Return the id of the name that an alias stands for; empty if it is none."""
+        """Return the id of the name that an alias stands for; empty if the id is no alias, or an ambiguous one."""
         if self._stays(id_):
             return ""
         local = place.aliases.get(id_, ())
@@ -223,16 +223,16 @@ def _closure(ids: Iterable[str], step: Callable[[str], set[str]]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """A change whose mentions count for what the rules lead to.
+    """A change with its mentions resolved by the rules.
 
     Attributes:
-        book: The rules as the change leaves them, for all that it touches.
-        rules: Those of them that it changes.
-        versions: Version per id of all rules that were read; 0 where there are none.
-        watched: Version of the evidence per entity that no mention may have come to meanwhile.
-        data_version: Data version that all of it was read at; None where later commits do not matter.
-        entities: Entities of which people now say something else.
-        relations: The two entity ids per relation of which they do.
+        book: The rules after the change, for all names that it touches.
+        rules: The rules that it changes.
+        versions: Version per id of all rules that were read; 0 for an id without rules.
+        watched: Evidence version per entity that must have no new mentions when the change is committed.
+        data_version: Data version of the reads; None if later commits do not matter.
+        entities: Entities whose corrections by people change.
+        relations: The two entity ids of each relation whose corrections change.
     """
 
     replaced: tuple[Extraction, ...] = ()
@@ -247,7 +247,7 @@ class Resolution:
 
 
 def local_aliases(extractions: Iterable[Extraction], ids: Collection[str]) -> LocalAliases:
-    """Return what the chunks of one document give these ids as aliases of."""
+    """Return the ids of the names of which one document's chunks state these ids as aliases."""
     found: dict[str, set[str]] = {}
     for extraction in extractions:
         for mention in extraction.aliases:
@@ -263,14 +263,14 @@ def resolve_extraction(
     aliases: LocalAliases,
     only: Collection[str] | None = None,
 ) -> Extraction:
-    """Return an extraction whose mentions count for the entities that the rules lead to; the same if none changes.
+    """Return an extraction with its mentions resolved by the rules; the same object if none changes.
 
     Args:
         extraction: Canonical.
         book: Holds the rules of all names in it, or of all in `only`.
         document_id: The document of its chunk.
-        aliases: What that document gives, for aliases that are ambiguous elsewhere.
-        only: Ids of the names to resolve; the others count for what they do. None resolves all.
+        aliases: That document's own aliases, for aliases that are ambiguous elsewhere.
+        only: Ids of the names to resolve; other mentions keep their entities. None resolves all.
     """
     place = Place(document_id, extraction.chunk_id, aliases)
 
@@ -296,7 +296,7 @@ def resolve_extraction(
 
 
 def rule_counts(extractions: Iterable[Extraction]) -> dict[tuple[str, str], int]:
-    """Return how often chunks give an alias, per ids of alias and name."""
+    """Return how often chunks state an alias, per ids of alias and name."""
     counts: dict[tuple[str, str], int] = {}
     for extraction in extractions:
         for mention in extraction.aliases:
@@ -309,12 +309,11 @@ def _last_first(items: Iterable[Curation]) -> list[Curation]:
     return sorted(items, key=lambda item: item.place, reverse=True)
 
 
-# What the active curations in a `RuleBook` say of an entity or a relation: pure functions.
+# Overrides of an entity or a relation from the active curations in a `RuleBook`: pure functions.
 #
-# What was said of an entity goes on to hold after a rename. After a merge, what was said of the entity that they
-# became goes first, and of those merged into it what it leaves open; a deletion holds for that entity alone. Of
-# several that say something, the last one counts. The type `unknown` says something only as an edit of the entity
-# itself: it is what is written where nobody knows.
+# Curations of an entity still hold after a rename. After a merge, curations of the resulting entity win over those of
+# the entities merged into it; a deletion holds for its own entity alone. The last curation that sets a field wins. The
+# type `unknown` counts only as an edit of the entity itself, since elsewhere it just means that no type was known.
 
 RELATION_KINDS = (CurationKind.CREATE_RELATION, CurationKind.EDIT_RELATION, CurationKind.DELETE_RELATION)
 _ENTITY_KINDS = (CurationKind.CREATE_ENTITY, CurationKind.EDIT_ENTITY, CurationKind.DELETE_ENTITY)
@@ -326,7 +325,7 @@ _NAMING = (
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """Curations of one thing by sequence: its own, and those of the things merged into it."""
+    """Curations of one entity or relation by sequence: its own, and those of the ones merged into it."""
 
     own: list[Curation]
     merged: list[Curation]
@@ -337,13 +336,13 @@ class _Said:
 
     @property
     def by_weight(self) -> list[Curation]:
-        """All, so that the last that says something counts."""
+        """All curations by ascending precedence, so that the last one that sets a field wins."""
         return [*self.merged, *self.own]
 
 
 def entity_overrides(book: RuleBook, entity_id: str) -> EntityOverrides:
-    """Return what people say of an entity; the book holds the rules of all ids that lead to it in the end."""
-    # Rules name both ends of every step, so that nothing leads to an entity which has none.
+    """Return people's corrections of an entity; the book must hold the rules of all ids that resolve to it."""
+    # Rules name both ends of every step, so that no step leads to an entity without rules.
     if entity_id not in book:
         return NO_ENTITY_OVERRIDES
     subjects = book.subjects(entity_id)
@@ -365,7 +364,7 @@ def entity_overrides(book: RuleBook, entity_id: str) -> EntityOverrides:
     ]
     held = _names_held(book, subjects, found)
     named = [item for item in found if item.kind in _NAMING and book.renamed(item.entity_ids[-1]) == entity_id]
-    # A merge into an entity of that name leaves the spelling to the mentions of that name.
+    # After a merge into the entity of that name, the mentions of that name decide its spelling.
     merged = [item.names[-1] for item in named if _is_named_by_id(item)]
     given = [item.names[-1] for item in named if not _is_named_by_id(item)]
     return EntityOverrides(
@@ -381,7 +380,7 @@ def entity_overrides(book: RuleBook, entity_id: str) -> EntityOverrides:
 
 
 def relation_overrides(book: RuleBook, source_id: str, target_id: str) -> RelationOverrides:
-    """Return what people say of the relation between two entities, its ends in ascending order of their ids."""
+    """Return people's corrections of the relation between two entities, its ends in ascending order of their ids."""
     first, second = sorted((source_id, target_id))
     if first not in book and second not in book:
         return NO_RELATION_OVERRIDES
@@ -420,7 +419,7 @@ def relation_overrides(book: RuleBook, source_id: str, target_id: str) -> Relati
 
 
 def relation_pair(book: RuleBook, item: Curation) -> tuple[str, str]:
-    """Return the entity ids that the ends of a curation of a relation now count for, ascending."""
+    """Return the entity ids that the ends of a relation's curation resolve to now, ascending."""
     return _ascending(*(book.resolve(id_) for id_ in item.entity_ids))
 
 
@@ -444,7 +443,7 @@ def _is_named_by_id(item: Curation) -> bool:
 
 
 def _names_held(book: RuleBook, subjects: set[str], found: list[Curation]) -> set[str]:
-    """Return the names of the entity as an end of relations that were made by hand and are still there."""
+    """Return the entity's names as an end of relations that were created by hand and not deleted since."""
     relations = [item for item in found if item.kind in RELATION_KINDS]
     deleted = {relation_pair(book, item): item for item in relations if item.kind is CurationKind.DELETE_RELATION}
     held: set[str] = set()
@@ -465,12 +464,12 @@ def _distinct(items: Iterable[Curation]) -> list[Curation]:
 
 
 def relation_curations(rules: NameRules) -> Iterator[Curation]:
-    """Return the active curations of relations that name it."""
+    """Return the active curations of relations in a name's rules."""
     return (item for item in rules.curations if item.kind in RELATION_KINDS)
 
 
 class RuleLoader:
-    """Reads the rules of names, and of all that they lead to and that leads to them."""
+    """Reads the rules of names, and of all names connected to them by resolution steps in either direction."""
 
     def __init__(self, store: Store) -> None:
         self._curations = store.curations
@@ -491,7 +490,7 @@ class RuleLoader:
         return {id_: self.rules[id_].version if id_ in self.rules else 0 for id_ in self._read}
 
     async def load(self, ids: Iterable[str]) -> None:
-        """Read the rules of these ids and follow them both ways to their ends."""
+        """Read the rules of these ids and follow resolution steps in both directions to their ends."""
         waiting = set(ids) - self._followed
         while waiting:
             await self._fetch(waiting)
@@ -503,8 +502,8 @@ class RuleLoader:
                     self._aliases.update(book[id_].aliases)
             waiting = following - self._followed
         await self._fetch(self._aliases)
-        # An alias may lead elsewhere by another document or a person; and what the other ends of curated relations lead
-        # to says which of these are about the same two.
+        # An alias may lead elsewhere by another document or a person. The other ends of curated relations are resolved
+        # too, to find curations of the same pair.
         subjects = self._followed | self._aliases
         said = (rules for book in self._books() for rules in book if rules.id in subjects)
         ends = {id_ for rules in said for item in relation_curations(rules) for id_ in item.entity_ids}
@@ -516,7 +515,7 @@ class RuleLoader:
             waiting = following - self._followed - self._ends
 
     async def load_bearers(self, ids: Iterable[str]) -> None:
-        """Read the rules of all that bore these ids' names one after the other, and what they lead to."""
+        """Read the rules of all successive entities of these ids' names, and of the names that they lead to."""
         waiting = set(ids)
         await self.load(waiting)
         while waiting:
@@ -525,7 +524,7 @@ class RuleLoader:
             waiting = {id_ for id_ in waiting if id_ in self.rules and self.rules[id_].curations}
 
     async def load_changed(self, rules: Sequence[NameRules]) -> None:
-        """Follow rules as a change leaves them too, from now on: a name that stayed may lead away without it."""
+        """From now on, follow the rules as changed too: a name may stop being an entity of its own and lead elsewhere."""
         self._changed = tuple(rules)
         ids = {item.id for item in rules}
         self._followed -= ids
@@ -542,11 +541,11 @@ class RuleLoader:
 
 
 async def find_entity_ids(store: Store, names: Sequence[str]) -> list[str]:
-    """Return the id of the entity that each name leads to, whether there is such an entity or not."""
+    """Return the id of the entity that each name resolves to, whether that entity exists or not."""
     ids = [name_to_entity_id(name) for name in names]
     near = {*ids, *map(succeeding_entity_id, ids)}
     if not await store.curations.get_rules(sorted(near)):
-        # Nobody ever corrected anything about these names, as about most: there is nothing to follow.
+        # These names have no rules, like most: there is nothing to follow.
         return ids
     loader = RuleLoader(store)
     await loader.load_bearers(ids)
@@ -556,11 +555,11 @@ async def find_entity_ids(store: Store, names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class CurationChange:
-    """What people say of the graph, or no longer say; no document is read or written."""
+    """Curations to add or undo; no document is read or written."""
 
     curations: tuple[Curation, ...]
     versions: Mapping[str, int] = field(default_factory=dict[str, int])
-    # Which mentions count otherwise is found by the `Resolver`.
+    # The `Resolver` finds the mentions that resolve to other entities.
     plan: ClassVar[ChunkPlan] = NO_CHUNKS
     extractions: ClassVar[tuple[Extraction, ...]] = ()
     vectors: ClassVar[Mapping[str, NDArray[np.float32]]] = {}
@@ -571,16 +570,16 @@ class CurationChange:
 Change = DocumentChange | CurationChange
 
 
-# What a change does to the rules of names, and what those rules do to it.
+# Applying a change to the rules of names, and these rules to the change.
 #
-# Where the change itself makes names lead elsewhere (a chunk introduces an acronym, a person merges two entities), the
-# mentions of those names in other documents are resolved anew and go and come with it. Rules are read once for all
-# names of a change, and where there are none that is all that is done. Every version that was read is named, so that a
-# draft that comes too late is refused.
+# If the change itself makes names resolve differently (a chunk introduces an acronym, a person merges two entities), the
+# mentions of those names in other documents are resolved again, and removed and added with it. Rules are read once for
+# all names of a change; without any rules nothing more is done. The resolution names every version that was read, so
+# that an outdated draft is refused.
 
 
 class Resolver:
-    """Resolves one change of a store, which it only reads."""
+    """Resolves one change; only reads the store."""
 
     def __init__(self, store: Store, change: Change) -> None:
         self._store = store
@@ -589,19 +588,19 @@ class Resolver:
         self._document_id = change.basis.id if isinstance(change, DocumentChange) else ""
         self._own_chunks = {item.chunk_id for item in (*change.plan.replaced, *change.extractions)}
         self._own_chunks.update(change.plan.removed)
-        # Ids of the aliases that are given more or less often now, and the rules that the change leaves otherwise.
+        # Ids of the aliases whose counts change, and the rules that the change modifies, as they are afterwards.
         self._aliases: set[str] = set()
         self._rules: tuple[NameRules, ...] = ()
 
     async def resolve(self) -> Resolution:
-        """Return the change, its mentions counting for what the stored rules and those that it brings lead to.
+        """Return the change with its mentions resolved by the stored rules and its own.
 
         Raises:
-            ConflictError: The change is joint, and rules, which may differ from document to document, concern it.
+            ConflictError: The change is joint, and its names have rules, which may differ per document.
             StoreError: The store cannot be read.
         """
         change, loader = self._change, self._loader
-        # By how much the counts of alias mentions change, per ids of alias and name.
+        # Change of the counts of alias mentions, per ids of alias and name.
         counts: dict[tuple[str, str], int] = {}
         if isinstance(change, DocumentChange):
             counts = rule_counts(change.extractions)
@@ -615,7 +614,7 @@ class Resolver:
             return Resolution(change.plan.replaced, change.extractions, versions=loader.versions())
         if isinstance(change, DocumentChange) and change.is_joint:
             raise ConflictError("rules of names concern several documents at once; commit them one by one")
-        # What was read when the change was planned may have come to count for something else since.
+        # Read again: mentions may have been resolved differently since the change was planned.
         replaced = change.plan.replaced and tuple(
             await self._store.records.get_extractions([item.chunk_id for item in change.plan.replaced])
         )
@@ -629,11 +628,11 @@ class Resolver:
         before, after = self._books()
         near = set[str]().union(*(book.sources(item.id) for book in (before, after) for item in self._rules))
         affected = {id_ for id_ in near if before.route(id_) != after.route(id_)}
-        # Read before the mentions are: what is mentioned in between makes the draft stale.
+        # Read before the mentions: a mention added in between makes the draft stale.
         reached = before.reachable(affected)
         evidence = (await self._store.records.get_evidence(sorted(reached), [], 0))[0] if reached else ()
         watched = dict.fromkeys(reached, 0) | {item.id: item.version for item in evidence}
-        # What the change's document gives as aliases where others disagree.
+        # The document's own aliases, for those that are ambiguous across documents.
         local: LocalAliases = {}
         doubtful = {id_ for id_ in _named_ids(self._change) | self._aliases if after.is_ambiguous(id_)}
         if doubtful and self._document_id:
@@ -657,19 +656,19 @@ class Resolver:
             rules=self._rules,
             versions=self._loader.versions(),
             watched=watched,
-            # All relations of these were looked for: none may come in between.
+            # All relations of these entities were looked up: none may be added in between.
             data_version=data_version if entities else None,
             entities=entities,
             relations=relations,
         )
 
     def _books(self) -> tuple[RuleBook, RuleBook]:
-        """Return the rules before and after, as far as they are read."""
+        """Return the rules before and after the change, as far as they are read."""
         before = self._loader.book
         return before, before.changed(self._rules)
 
     async def _read_others(self, affected: set[str], local: LocalAliases) -> list[tuple[Extraction, Extraction]]:
-        """Return what other chunks say with names that lead elsewhere now, as it is and as it shall be."""
+        """Return extractions of other chunks with names that resolve differently now, each before and after."""
         before, after = self._books()
         places = await self._store.curations.find_mentioning_chunks(sorted(affected))
         doubtful = affected | self._aliases
@@ -693,13 +692,13 @@ class Resolver:
     async def _reshaped(
         self, near: set[str], others: Sequence[tuple[Extraction, Extraction]]
     ) -> tuple[frozenset[str], dict[str, tuple[str, str]]]:
-        """Return the entities and relations of which people now say something else, or under other names."""
+        """Return the entities and relations whose corrections by people, or the names in these, change."""
         before, after = self._books()
         ids = near | {book.resolve(id_) for book in (before, after) for id_ in near}
         related = [item for rules in (*before, *after) if rules.id in ids for item in relation_curations(rules)]
         await self._loader.load(id_ for item in related for id_ in item.entity_ids)
         before, after = self._books()
-        # Whether a relation made by hand still holds its ends depends on what both lead to.
+        # Whether a relation created by hand keeps its end entities depends on the resolution of both ends.
         ids |= {end for book in (before, after) for item in related for end in relation_pair(book, item)}
         entities = {id_ for id_ in ids if entity_overrides(before, id_) != entity_overrides(after, id_)}
         pairs = {relation_pair(book, item) for book in (before, after) for item in related}
@@ -716,13 +715,13 @@ class Resolver:
     async def _incident_pairs(
         self, entities: set[str], others: Sequence[tuple[Extraction, Extraction]]
     ) -> set[tuple[str, str]]:
-        """Return the ends of all relations of the entities that are named otherwise, appear or disappear."""
+        """Return the ends of all relations of those entities that are renamed, appear or disappear."""
         before, after = self._books()
         changed: set[str] = set()
         shown: set[str] = set()
         for id_ in entities:
             old, new = entity_overrides(before, id_), entity_overrides(after, id_)
-            # Without another name that may lead here, even within one document only, all mentions spell its own.
+            # If no other name may resolve to it, even within one document, all mentions spell its own name.
             is_alone = {id_} in (before.sources(id_), after.sources(id_))
             is_renamed = old.merged_name != new.merged_name and not is_alone
             if is_renamed or (old.name, old.is_hidden) != (new.name, new.is_hidden):
@@ -734,7 +733,7 @@ class Resolver:
         incident = await self._store.graph.rank_incident_relations(sorted(changed))
         relations = await self._store.graph.get_relations([item.id for item in incident])
         pairs = {_ascending(item.source_id, item.target_id) for item in relations}
-        # Relations of what was hidden are in no graph: the mentions tell them.
+        # The graph has no relations of hidden entities: take them from mentions.
         said = [item for pair in others for item in pair]
         if shown:
             names = sorted(set[str]().union(*(book.sources(id_) for book in (before, after) for id_ in shown)))
@@ -769,7 +768,7 @@ def _counted(counts: Mapping[str, int], id_: str, count: int) -> dict[str, int]:
 
 
 def _named_ids(change: Change) -> set[str]:
-    """Return the ids of all names in a change, and those that its mentions count for."""
+    """Return the ids of all names in a change, and of the entities that its replaced mentions count for."""
     ids: set[str] = set()
     for extraction in change.extractions:
         ids.update(name_to_entity_id(mention.name) for mention in extraction.entities)
@@ -780,9 +779,9 @@ def _named_ids(change: Change) -> set[str]:
 
 
 async def resolve_again(store: Store, document_id: str, extractions: Sequence[Extraction]) -> list[Extraction]:
-    """Return what a document's chunks say, every mention counting for the entity that the stored rules lead to now.
+    """Return a document's extractions with every mention resolved by the stored rules.
 
-    For checks and rebuilding; of an intact store, what comes out is what is stored.
+    For checks and rebuilding; in an intact store the result equals the stored extractions.
     """
     ids = {name_to_entity_id(mention.name) for item in extractions for mention in item.entities}
     loader = RuleLoader(store)

@@ -1,12 +1,12 @@
-"""One description out of many fragments, written by a chat model.
+"""Summarises many description fragments into one description, by a chat model.
 
-Fragments come in, in canonical order; a description and what it cost go out. Few and short ones are joined as they
-are. More are summarised: in one call if the model can read them all, else group by group, and the groups' summaries
-again, until one is left (map and reduce).
+The input is fragments in canonical order, the output a description and its token usage. Few and short fragments are
+joined unchanged. More are summarised: in one call if they fit into the model's context, else group by group, and then
+the groups' summaries, until one is left (map and reduce).
 
-The requests are a function of the fragments alone, and a group ends after a fragment whose own hash says so. A
-fragment that comes or goes therefore changes its group and the groups above it, and no other; with kept replies only
-those are asked again, and the cost follows the change.
+The requests depend on the fragments alone, and a fragment's own hash decides whether a group ends after it. An added or
+removed fragment therefore changes only its group and the groups above it; with cached replies only these need new
+calls, and the cost follows the change.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from heliograph.text.tokens import count_tokens, cut_to_tokens
 _log = logging.getLogger(__name__)
 
 
-# Ends of groups are drawn so often that a group rarely grows until it must be cut for its size: such a cut is the
-# one thing that can move when a fragment comes or goes.
+# Expected groups per context. Hashes end groups often enough that a group rarely must be cut for its size: only such a
+# cut can move when a fragment is added or removed.
 _GROUPS_PER_CONTEXT = 4
 _HASH_RANGE = 1 << 32
-# What stands in for a summary may be at least so long, where that summary was shorter: forty of them fit into the
-# budget of 6,000 tokens that a question has for entities.
+# Token limit of a stand-in, if the summary that it replaces was shorter: forty of them fit into the budget of 6,000
+# tokens that a question has for entities.
 _STAND_IN_TOKENS = 100
-# Of ten tokens of English about seven are words.
+# Words per token in English, about.
 _WORDS_PER_TOKEN = 0.7
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A description, and the keys of the kept replies that it was made from."""
+    """A description, its token usage, and the keys of the cached replies that it was made from."""
 
     text: str
     usage: Usage = field(default_factory=Usage)
@@ -53,9 +53,9 @@ class Summary:
 
 
 def needs_summary(fragments: Sequence[str], settings: IngestSettings) -> bool:
-    """Whether a chat model is to summarise these fragments, where there is one.
+    """Return whether a chat model, if there is one, should summarise these fragments.
 
-    One fragment is never summarised; several are from `summary_fragments` or from `summary_tokens` on.
+    One fragment is never summarised; several are if they reach `summary_fragments` or `summary_tokens`.
     """
     distinct = distinct_fragments(fragments)
     if len(distinct) < 2:
@@ -67,26 +67,26 @@ def needs_summary(fragments: Sequence[str], settings: IngestSettings) -> bool:
 
 
 class DescriptionSummarizer:
-    """Makes descriptions with a chat model; safe to call from many tasks at once."""
+    """Writes descriptions with a chat model; safe to call from many tasks at once."""
 
     def __init__(self, chat: ChatModel, settings: IngestSettings) -> None:
         self._chat = chat
         self._settings = settings
 
     def is_needed(self, fragments: Sequence[str]) -> bool:
-        """Whether these fragments are to be summarised; see `needs_summary`."""
+        """Return whether these fragments should be summarised; see `needs_summary`."""
         return needs_summary(fragments, self._settings)
 
     def stand_in(self, fragments: Sequence[str], replaced: str = "") -> Summary:
-        """Return a substitute for a summary without a model: the first whole fragments that fit.
+        """Return a substitute for a summary, made without a model: the first whole fragments that fit.
 
-        It is about as long as what it replaces, so that as many entities as before fit into the budgets of a question.
+        It is about as long as the text it replaces, so that as many entities as before fit into a question's budgets.
         """
         most = min(self._settings.summary_tokens, max(_STAND_IN_TOKENS, count_tokens(replaced)))
         return Summary(join_fragments(fragments, most))
 
     def is_stand_in(self, description: str | None, fragments: Sequence[str]) -> bool:
-        """Whether a description is made of the first fragments, where a chat model is to write a summary of them."""
+        """Return whether a description is a stand-in: the first fragments, although a model should summarise them."""
         return (
             bool(description)
             and self.is_needed(fragments)
@@ -96,12 +96,12 @@ class DescriptionSummarizer:
     async def summarize(self, name: str, fragments: Sequence[str], *, subject_id: str = "") -> Summary:
         """Return one description of `name` from fragments in canonical order.
 
-        Fragments that need no summary are joined. Of those of which the model makes nothing usable some stand in for
-        it, with a warning; that description is made again when somebody mentions its subject. Cached replies are
-        dropped with what was said of `subject_id`.
+        Fragments that need no summary are joined. If the model's reply is unusable, a stand-in is returned, with a
+        warning; that description is written again at the next mention of its subject. Cached replies are deleted with
+        the evidence of `subject_id`.
 
         Raises:
-            ModelError: The model could not be asked (it is down, too slow, or refuses for now).
+            ModelError: The model could not be called (it is down, too slow, or limits the rate).
         """
         if not self.is_needed(fragments):
             return Summary(join_fragments(fragments, self._settings.summary_tokens))
@@ -114,7 +114,7 @@ class DescriptionSummarizer:
         return Summary(text, run.usage, tuple(run.reply_keys))
 
     async def recall(self, name: str, fragments: Sequence[str], *, subject_id: str = "") -> Summary | None:
-        """Return what `summarize` makes of fragments that need it, if that takes no call to a model; else None."""
+        """Return the summary of fragments that need one from cached replies alone; None if that takes a model call."""
         run = _Run(self._chat, self._settings, name, subject_id, only_kept=True)
         try:
             text = await run.reduce(distinct_fragments(fragments))
@@ -124,7 +124,7 @@ class DescriptionSummarizer:
 
 
 class _NotKeptError(Exception):
-    """A description needs a call that was not made yet."""
+    """A description needs a reply that is not cached."""
 
 
 class _Run:
@@ -175,7 +175,7 @@ class _Run:
         if reply.cache_key:
             self.reply_keys.append(reply.cache_key)
         said = reply.text
-        # A reply that was cut loses the sentence that breaks off, unless it is the only one.
+        # A truncated reply loses its unfinished last sentence, unless it is the only one.
         if not reply.is_complete and len(spans := sentence_spans(said)) > 1:
             said = said[: spans[-2][1]]
         text = " ".join(said.replace(FIELD_SEPARATOR, " ").split())
@@ -185,11 +185,11 @@ class _Run:
 
 
 def _group(fragments: list[str], limit: int, level: int) -> list[list[str]]:
-    """Part fragments into runs of at most `limit` tokens, fewer than there are fragments.
+    """Split fragments into groups of at most `limit` tokens, fewer groups than fragments.
 
-    If all fit into one run, that is it. Otherwise a run ends after a fragment whose hash falls below a threshold in
-    proportion to its length, so that runs of about a quarter of the limit come out wherever they start; and before a
-    fragment for which there is no room.
+    If all fit into one group, that is the result. Otherwise a group ends after a fragment whose hash falls below a
+    threshold in proportion to its length, which makes groups of about a quarter of the limit wherever they start; and
+    before a fragment that no longer fits.
     """
     cut = [cut_to_tokens(fragment, limit // 2) for fragment in fragments]
     sizes = [count_tokens(fragment) for fragment in cut]
@@ -203,11 +203,11 @@ def _group(fragments: list[str], limit: int, level: int) -> list[list[str]]:
             total = 0
         groups[-1].append(fragment)
         total += size
-        # The hash depends on the level too, so that levels part differently.
+        # Salted with the level, so that levels split differently.
         digest = blake2b(fragment.encode("utf-8", "surrogatepass"), digest_size=4, salt=level.to_bytes(4, "little"))
         if int.from_bytes(digest.digest(), "little") * limit < size * _GROUPS_PER_CONTEXT * _HASH_RANGE:
             groups.append([])
             total = 0
     groups = [group for group in groups if group]
-    # Every level must get shorter; where chance parted all fragments, they go in pairs.
+    # Every level must have fewer groups; if by chance each fragment is its own group, make pairs.
     return groups if len(groups) < len(cut) else [cut[start : start + 2] for start in range(0, len(cut), 2)]
