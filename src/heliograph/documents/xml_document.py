@@ -104,7 +104,7 @@ _DOCTYPE = re.compile(r"<!DOCTYPE[^\[>]*(?:\[(?P<inside>.*?)\]\s*)?>", re.DOTALL
 _DEFINED = re.compile(r"""<!ENTITY\s+([\w.-]+)\s+(?:"([^"&<%]{0,200})"|'([^'&<%]{0,200})')\s*>""")
 _ELSEWHERE = re.compile(r"<!ENTITY\s+([\w.-]+)\s+(?:SYSTEM|PUBLIC)\b")
 _ENTITY = re.compile(r"&([A-Za-z][\w.-]*);")
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _OWN = frozenset({"amp", "lt", "gt", "quot", "apos"})
 _DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
 # HTML has characters for shorter names too, which documents with their own names do not mean.
