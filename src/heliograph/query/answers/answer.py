@@ -304,7 +304,7 @@ _REFUSAL = late_pattern(
     r"(?: (?:itself|themselves|alone|above|here|i (?:have|was given)))?,? "
     rf"(?:(?:do(?:es)?|did)(?: not|n['’]t)(?: \w+ly)? {_SAYS}\b"
     r"|(?:say|contain|hold|give|offer|provide|has|have|mention)s? (?:no|nothing|neither)\b|(?:is|are) silent\b)"
-    # Nothing is said in them: "It is not mentioned in the passages.", "There is no information about it in the context."
+    # Nothing is said in them: "It is not mentioned in the passages.", "There is no information about it in the text."
     rf"|^(?:none|neither|nothing) (?:of|in) (?:the|these|those) {_GIVEN} {_SAYS}e?s?\b"
     rf"|(?:\bnot|n['’]t|\bnever)(?: \w+ly)? {_SAID}\b[^.!?\n]{{0,40}}\b(?:in|by|from|within|across) (?:any of )?"
     rf"{_THE_GIVEN}"
