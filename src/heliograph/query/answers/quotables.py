@@ -349,7 +349,7 @@ def _is_beside(sentence: Quotable, other: Quotable, longest: int) -> bool:
 
 
 def _goes_on(sentence: Quotable, other: Quotable, longest: int) -> bool:
-    """Return whether one sentence directly follows the other, also in the next paragraph or item, with the same lead."""
+    """Return whether one sentence directly follows the other, also in the next paragraph, with the same lead."""
     first, last = sorted((sentence, other), key=lambda item: item.start)
     if first.item.chunk.id != last.item.chunk.id or first.lead != last.lead:
         return False
@@ -580,7 +580,7 @@ class _Reading:
         return bool(self.term) and is_short and _DEFAULT_VALUE.match(shown) is not None
 
     def _lead(self, shown: str, form: Form) -> str:
-        """Return the lead of a quote: speaker, question, term, default, lead-in, code or heading; empty if not needed."""
+        """Return the lead of a quote: speaker, question, term, default, lead-in, code or heading, if needed."""
         folded = shown.casefold()
         if self.speaker:
             said = shown if shown.startswith(self.speaker) else f"{self.speaker} {shown}"
