@@ -25,11 +25,11 @@ from heliograph.text.name_spans import (
 from heliograph.text.patterns import late_pattern
 from heliograph.text.sentences import NameSpan
 
-# Where a question asks: its question word, and how near to it the other words stand.
+# The question word of a question, and how near to it the other words stand.
 #
-# What stands near the question word says what is asked for ("who is the mother of", "的官方语言是什么"); what stands
-# far from it says of what ("the director of the film X"). English and Chinese question words are known; in a question
-# without one all words are as near.
+# Words near the question word name the requested thing ("who is the mother of", "的官方语言是什么"); words far from it
+# say of what ("the director of the film X"). Only English and Chinese question words are known; in a question without
+# one all words count as equally near.
 
 _COURTESY = late_pattern(
     r"^(?:你好|您好|请问|请教|请|谁能|谁可以|有谁|有人|谁|你们|你|您|大家|能不能|能否|可不可以|可以|麻烦|帮忙|告诉|说说|讲讲|知道|了解|晓得"
@@ -71,14 +71,14 @@ class Focus:
 
 
 def without_question_words(question: str) -> str:
-    """Return a Chinese question without the words that ask, whose pairs of characters say nothing of the answer."""
+    """Return a Chinese question without its question words, whose character pairs say nothing about the answer."""
     return _CHINESE_QUESTION.sub(" ", question) if is_chinese(question) else question
 
 
 def find_focus(question: str) -> Focus:
-    """Return the word that asks: in Chinese the last question word, in English the one that opens the question.
+    """Find the question word: in Chinese the last one, in English the one that opens the question.
 
-    Where none opens it, it is the last that is no relative pronoun, or else the last one.
+    If none opens it, it is the last one that is no relative pronoun, or else the last one.
     """
     text = _COURTESY.sub("", question.strip())
     end = len(text)
@@ -369,7 +369,7 @@ _ANY_NAME = 0.5
 
 
 def expected_type(focus: Focus, language: str = "") -> AnswerType:
-    """Return what the question word and its noun ask for, in a language as `question_language` returns it."""
+    """Return the answer type that the question word and its noun ask for; `language` is from `question_language`."""
     if focus.is_chinese:
         return _type_of_last(focus, _CHINESE)
     if focus.start == focus.end:
@@ -408,9 +408,9 @@ def named_options(question: str) -> frozenset[str]:
 
 
 def named_identifiers(question: str) -> frozenset[str]:
-    """Return the names in a question that are written to a machine, in Chinese all that is in Latin script; and signs.
+    """Return the code identifiers in a question, in Chinese all words in Latin script; and signs.
 
-    A sign is what stands alone and is no letter, such as `!` or `**`.
+    A sign is a separate run of punctuation, such as `!` or `**`.
     """
     is_written = re.compile("") if is_chinese(question) else _IDENTIFIER
     names = (name.casefold() for name in _LATIN_TERM.findall(question) if is_written.search(name))
@@ -431,9 +431,9 @@ def _bare(term: str) -> str:
 
 
 def expected_forms(question: str, language: str = "") -> tuple[re.Pattern[str], ...]:
-    """Return what the answer looks like where a question says more than its kind ("how many days", "which key").
+    """Return patterns of the answer if a question says more than its type ("how many days", "which key").
 
-    There may be several: what is said of "how many seconds by default" is a length of time, and a default.
+    There may be several: the answer to "how many seconds by default" is a duration and a default.
     """
     found: list[re.Pattern[str]] = []
     for form, asked, answer in _FORMS:
@@ -450,13 +450,13 @@ def _type_of_last(focus: Focus, cues: Iterable[tuple[AnswerType, re.Pattern[str]
 
 
 def type_match(expected: AnswerType, sentence: str, new_names: Sequence[NameSpan], question: str = "") -> float:
-    """Return how well a sentence fits, from 0 to 1.
+    """Return how well a sentence fits the expected answer type, from 0 to 1.
 
     Args:
-        expected: What is asked for.
-        sentence: The sentence, with what stands before it when it is quoted.
-        new_names: Names in it that the question does not say.
-        question: The question in lower case; numbers and code that it says itself are no answer.
+        expected: The expected type.
+        sentence: The sentence with its lead.
+        new_names: Names in it that the question does not contain.
+        question: The question in lower case; numbers and code in it do not count as an answer.
     """
     types = {name.type for name in new_names}
     match expected:
@@ -517,10 +517,9 @@ class AskedQuestion:
         return self.language == "zh"
 
     def explains(self, sentence: Quotable) -> float:
-        """Return whether a sentence is of what the question names, from 0 to 1, and up to 2 where it asks of an option.
+        """Return how much a sentence explains a thing that the question names: 0 to 1, up to 2 for an option.
 
-        A row or an item that begins with a term, or one that is told with it, explains this term; an option may be
-        said anywhere.
+        A row or item that begins with a term, or has it as lead, explains this term; an option may occur anywhere.
         """
         term, _, behind = _own_term(sentence)
         if self.options:
@@ -588,12 +587,12 @@ class Candidate:
     """A sentence that may be quoted.
 
     Attributes:
-        score: What it is worth by itself.
-        told: Of it what it says itself, without how its chunk was found.
-        cosine: Of it and the question, in the usual scale; 0 where nobody compared them.
+        score: Its score by itself.
+        told: The part of the score from its own text, without the standing of its chunk.
+        cosine: Its cosine with the question, in the usual scale; 0 if not computed.
         standing: How well its chunk was found, from 0 to 1.3.
-        bridged: What its chunk was given for being reached over a name in another chunk, as a share of the best score.
-        title: Title of its document as `plain_name` gives it; empty where it has none.
+        bridged: Its chunk's score for being reached over a bridge, as a share of the best chunk's score.
+        title: Title of its document by `plain_name`; empty if it has none.
         own: Terms of the question that it holds.
         names: Names in it, in lower case.
         new: Names in it that the question does not say.

@@ -1,9 +1,9 @@
-"""What of a context may be quoted: sentences, list items, rows of tables, code and formulas, each in its place.
+"""Splits a context into quotable units: sentences, list items, rows of tables, code and formulas.
 
-Chunks come in; `Quotable`s go out, each a span of its chunk with what a reader needs beside it: the term that it
-explains, what leads in to its list, the heading above. A sentence that points back ("It is kept for 14 days.") takes in
-the one before it. Headings, rules, images and the header of a table say nothing when they stand alone, so they are left
-out; their words count for what stands below. What a chunk cuts off is completed from the document's text.
+It turns chunks into `Quotable`s, each a span of its chunk with the lead that a reader needs: the explained term, the
+lead-in of its list, or the heading above. A sentence that points back ("It is kept for 14 days.") is joined with the
+one before it. Headings, rules, images and table headers say nothing alone, so they are not quoted; their words count
+for the text below. A sentence cut at a chunk's edge is completed from the document's text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_STATEMENT = compiled(
     re.IGNORECASE,
 )
 _LIST_MARK = late_pattern(r"^(?:(?:[-*+•>]|\d{1,3}[.)])\s+)+")
-# Where the next item of a list begins, and what a said item may end with.
+# The beginning of the next list item, and the punctuation that may end an item.
 _ITEM_ENDS = late_pattern(r"\n(?=[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t])")
 _ENDS_ITEM = late_pattern(r"[.!?;:,…。！？；：，、][\"'”’)）」』\]*_]*$")
 _ENDS_WIDE = late_pattern(r"[。！？；：，、][”’）」』*_]*$")
@@ -40,7 +40,7 @@ _LEADS_IN = (":", "：")
 _LETTER = late_pattern(r"\w")
 _PARAGRAPH_END = late_pattern(r"[ \t]*\n[ \t]*\n\s*\S")
 _FORMULA = late_pattern(r"^\$\$?[^$]+\$\$?$|^\\[\[(].*\\[\])]$")
-# How far beyond a chunk the rest of a sentence is looked for.
+# Characters beyond a span in which the rest of a sentence is searched.
 _REACH = 1000
 
 # A term that is explained below it, in a paragraph of its own ("--depth <depth>"), or behind a
@@ -68,7 +68,7 @@ _QUESTION = late_pattern(r"[^.!?。！？]{1,160}[?？]")
 _ANY_LETTER = late_pattern(r"[^\W\d_]")
 # Up to this length a message is quoted as a whole, and what it begins with together with the next sentence.
 _SHORT_MESSAGE, _GREETING = 200, 40
-# What a sentence begins with that points back to the one before it.
+# Openings of a sentence that points back to the one before it.
 _POINTS_BACK = compiled(
     r"(?:it|its|this|that|these|those|they|their|them|he|she|his|her|such|however|therefore|otherwise|thus|instead"
     r"|in this case|in that case|for this reason|then|er|sie|es|dies|diese[rsnm]?|dabei|damit|dazu|daher|deshalb"
@@ -111,7 +111,7 @@ _LONGEST_PASSAGE = 400
 _LONGEST_OF_ANYTHING = (600, 400, 300)
 # Sentences and items taken in by one that says the same of something else.
 _TAKEN_IN = 3
-# What only says where to read on.
+# Mere cross-references.
 _REFERS = compiled(
     r"[(（]?(?:see|cf\.|siehe|vgl\.|see also|参见|参阅|请参见|请参阅|详见)\b.{0,160}$"
     r"|(?:`?\w[\w.+:-]*`? ?\(\d\w{0,4}\)`?[,;\s]*)+\.?$",
@@ -124,7 +124,7 @@ _LEAST_HAN_SENTENCE, _LEAST_SPACES = 8, 3
 
 
 class Form(Enum):
-    """What a quotable is in its document."""
+    """The kind of text unit that a quotable is in its document."""
 
     PROSE = auto()
     ITEM = auto()
@@ -137,13 +137,14 @@ class Quotable:
     """One sentence, list item, row or line of code.
 
     Attributes:
-        place: Place of that chunk in the context, from 0.
-        shown: It on one line, without its list mark; a row with the names of its columns.
-        words: Its terms, and those of the term that it explains and of what leads in to its list or table.
-        nearby: Terms of the headings above it, of the chunk's first sentence and the sentence before.
-        beside: Of these the terms of the heading and of the sentences that it takes in.
-        is_cut: Whether the chunk may cut it off, as it touches an end of the chunk.
-        lead: What a reader needs before it: the term explained, what leads in to the list, or the heading; often empty.
+        place: Index of its chunk in the context, from 0.
+        shown: Its text on one line, without its list mark; a row with the names of its columns.
+        words: Its terms, and those of the term that it explains and of the lead-in of its list or table.
+        nearby: Terms of the headings above it, of the chunk's first sentence and of the sentence before.
+        beside: The subset of `nearby` from the heading and from sentences that are joined with it.
+        is_cut: Whether the chunk may cut it off, since it touches an end of the chunk.
+        lead: Text that a reader needs before it: the explained term, the lead-in of the list, or the heading; often
+            empty.
     """
 
     item: RetrievedChunk
@@ -166,21 +167,21 @@ class Quotable:
 
     @property
     def told(self) -> str:
-        """It with its lead, as it is quoted."""
+        """The text with its lead, as it is quoted."""
         return f"{self.lead} {self.shown}" if self.lead else self.shown
 
     @property
     def in_place(self) -> str:
-        """It with its heading and its lead: what it says to somebody who has not read what stands above it."""
+        """The text with its heading and its lead, understandable without the text above it."""
         return ". ".join(part for part in dict.fromkeys((self.heading, self.lead, self.shown)) if part)
 
 
 def quotable_sentences(
     chunks: Sequence[RetrievedChunk], in_code: Collection[str] = (), language: str = "en"
 ) -> list[Quotable]:
-    """Return what may be quoted of these chunks, best first, in order, each text once.
+    """Return the quotables of these chunks in order, deduplicated by text; give the best chunk first.
 
-    `in_code` are ids of chunks that begin inside a block of code; the language is that of the question.
+    `in_code` are ids of chunks that begin inside a block of code; `language` is that of the question.
     """
     found: dict[str, Quotable] = {}
     for place, item in enumerate(chunks):
@@ -195,19 +196,19 @@ def has_fence(text: str) -> bool:
 
 
 def begins_in_code(document_text: str, start: int) -> bool:
-    """Return whether a character of a document stands inside a block of code."""
+    """Return whether an offset of a document is inside a block of code."""
     return len(_FENCE_LINE.findall(document_text, 0, start)) % 2 == 1
 
 
 def completed_span(document_text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the span of the whole sentence or sentences that a span is part of, within 1,000 characters around it."""
+    """Extend a span to whole sentences, by at most 1,000 characters on each side."""
     first, last = max(0, start - _REACH), min(len(document_text), end + _REACH)
     spans = [(first + a, first + b) for a, b in sentence_spans(document_text[first:last])]
     touched = [(a, b) for a, b in spans if a < end and start < b]
     if not touched:
         return start, end
     begin, stop = touched[0][0], touched[-1][1]
-    # What reaches to the edge of what was looked at is cut off there; then the chunk's own edge is as good.
+    # A sentence that reaches the edge of the searched text may be cut there; the chunk's own edge is as good then.
     begin = start if begin == first > 0 else begin
     return begin, end if stop == last < len(document_text) else stop
 
@@ -271,11 +272,11 @@ def in_passages(
     asked: Collection[str],
     says_little: Callable[[Quotable], bool],
 ) -> list[Quotable]:
-    """Return quotes, best first; those that stand side by side in one paragraph are one, where the first stood.
+    """Return quotes, best first, with adjacent ones of one paragraph merged at the place of the better one.
 
-    The first ones, where they are short, go on with the sentences beside them that speak of the question, too, as what
-    is asked is often said right before or behind what is nearest to the question. Where a quote `says_little` of it,
-    that may be said in words that the question does not use, so it goes on with anything, also in the next paragraph.
+    The first quotes, if short, are extended by adjacent sentences that share words with the question, since the answer
+    often stands right before or after the sentence nearest to the question. If a quote `says_little` of the question,
+    the answer may use other words, so it is extended by any adjacent text, also from the next paragraph.
     """
     found: list[Quotable] = []
     for quote in quotes:
@@ -289,7 +290,7 @@ def in_passages(
         if any(_holds(other, quote) for other in found[:place]):
             continue
         others = [other for other in found if other is not quote and other.item.chunk.id == chunk]
-        # Nothing is told twice: what is of another quote stays there, unless it is taken in whole.
+        # Quote nothing twice: text of another quote stays there, unless that quote is absorbed as a whole.
         beside = [
             item
             for item in sentences
@@ -321,7 +322,7 @@ def _holds(quote: Quotable, other: Quotable) -> bool:
 
 
 def _together(quote: Quotable, other: Quotable) -> Quotable:
-    """Return two quotes of one paragraph as one, told as the first of them in the text is."""
+    """Merge two quotes of one paragraph; lead and form are those of the first in the text."""
     first, last = sorted((quote, other), key=lambda item: item.start)
     end = max(first.end, last.end)
     return replace(
@@ -334,7 +335,7 @@ def _together(quote: Quotable, other: Quotable) -> Quotable:
 
 
 def _is_beside(sentence: Quotable, other: Quotable, longest: int) -> bool:
-    """Return whether two sentences stand side by side in a paragraph, or one in the other, and are not too long."""
+    """Return whether two sentences are adjacent in a paragraph, or nested, and together not too long."""
     if sentence.item.chunk.id != other.item.chunk.id:
         return False
     first, last = sorted((sentence, other), key=lambda item: item.start)
@@ -348,7 +349,7 @@ def _is_beside(sentence: Quotable, other: Quotable, longest: int) -> bool:
 
 
 def _goes_on(sentence: Quotable, other: Quotable, longest: int) -> bool:
-    """Return whether one goes on where the other ends, in the next paragraph or item, told with the same lead."""
+    """Return whether one sentence directly follows the other, also in the next paragraph, with the same lead."""
     first, last = sorted((sentence, other), key=lambda item: item.start)
     if first.item.chunk.id != last.item.chunk.id or first.lead != last.lead:
         return False
@@ -365,18 +366,18 @@ class _Reading:
     """The state of reading a chunk: the sentences found, and the context for the lines to come.
 
     Attributes:
-        term: The term that is explained, from the last line that named one.
-        is_term_new: Whether nothing was said of it yet.
-        is_term_listed: Whether it stands in a list item, at whose end its explanation ends.
-        explained: What was said of it first; empty if that was long.
-        default: What holds where it is not set, if that stands above its explanation.
-        leading: The sentence that leads in to a list, a table or code.
+        term: The term being explained, from the last line that named one.
+        is_term_new: Whether its explanation has not begun yet.
+        is_term_listed: Whether it is in a list item, at whose end its explanation ends.
+        explained: The first sentence of its explanation; empty if that was long.
+        default: Its default value, if that stands above its explanation.
+        leading: The lead-in sentence of a list, a table or code.
         asked: The question right before, which the next sentence answers.
-        speaker: Who says what is read, with a colon, where the chunk is a conversation.
-        open_question: What the speaker asked last, for somebody else to answer.
-        columns: Names of the columns of the table that is read.
-        is_title: Whether the term is the title of the table that is read, with which it ends.
-        code_above: The last line of the block of code right above; empty behind the first sentence below it.
+        speaker: The current speaker, with a colon, if the chunk is a conversation.
+        open_question: The speaker's last question, for another speaker to answer.
+        columns: Column names of the current table.
+        is_title: Whether the term is the title of the current table; it is dropped at the table's end.
+        code_above: The last line of the code block right above; empty after the first sentence below the block.
     """
 
     item: RetrievedChunk
@@ -403,7 +404,7 @@ class _Reading:
     code_above: str = ""
 
     def read(self) -> list[Quotable]:
-        """Return what may be quoted, in order."""
+        """Return the quotables of the chunk, in order."""
         # Marks of a quotation are read as white space: a list of definitions may stand in one.
         text = self.text = _QUOTE_MARKS.sub(
             lambda mark: ("\n" if mark["is_all"] is not None else " ") * len(mark[0]), self.item.chunk.text
@@ -483,7 +484,7 @@ class _Reading:
         self.is_term_listed = False
 
     def _name_columns(self, end: int) -> None:
-        """Take the row that ends there, right above the rule of its table, for the names of the columns."""
+        """Use the row that ends at `end`, right above the rule of its table, as the column names."""
         header = self.found[-1]
         columns = row_cells(self.text[header.start : header.end])
         if header.end == end and _are_names(columns):
@@ -496,7 +497,7 @@ class _Reading:
             self._begin_term("")
 
     def _begin_message(self, message: re.Match[str]) -> bool:
-        """Note who speaks now and what was asked before; return whether nothing is said ("Time: 16:00")."""
+        """Set the speaker and the open question; return whether the message has no words ("Time: 16:00")."""
         speaker = f"{message['who'].strip()}:"
         self.asked = "" if speaker == self.speaker else self.open_question
         self.speaker, self.open_question = speaker, ""
@@ -555,7 +556,7 @@ class _Reading:
         self.is_term_new = is_new_default
 
     def _pointed_at(self, shown: str, form: Form, start: int, end: int) -> list[Quotable]:
-        """Return what stands right before a sentence and is needed to understand it, the nearest first."""
+        """Return the preceding sentences needed to understand a sentence, the nearest first."""
         text, found = self.text, list[Quotable]()
         is_same = _SAME_AS_ABOVE.search(shown) is not None
         points = _POINTS_BACK.match(shown) or (not self.term and _POINTS_BACK_WITHIN.match(shown))
@@ -574,12 +575,12 @@ class _Reading:
         return found
 
     def _is_default(self, shown: str) -> bool:
-        """Return whether a line tells the default of the term above, beside what explains it."""
+        """Return whether a line states the default value of the term above."""
         is_short = len(shown) <= _LONGEST_LEAD
         return bool(self.term) and is_short and _DEFAULT_VALUE.match(shown) is not None
 
     def _lead(self, shown: str, form: Form) -> str:
-        """Return what has to stand before a quote: nothing before prose that no term is explained by."""
+        """Return the lead of a quote: speaker, question, term, default, lead-in, code or heading, if needed."""
         folded = shown.casefold()
         if self.speaker:
             said = shown if shown.startswith(self.speaker) else f"{self.speaker} {shown}"
@@ -616,7 +617,7 @@ class _Reading:
 
 
 def _messages(text: str) -> dict[int, re.Match[str]]:
-    """Return the messages of a conversation by where their lines begin; empty if a text is none."""
+    """Return the messages of a conversation by the offsets of their lines; empty if the text is no conversation."""
     lines = re.finditer(r"[^\n]+", text)
     found = {line.start(): match for line in lines if (match := _MESSAGE.fullmatch(line[0])) is not None}
     speakers = Counter(match["who"].strip() for match in found.values())
@@ -625,7 +626,7 @@ def _messages(text: str) -> dict[int, re.Match[str]]:
 
 
 def _whole(spans: Sequence[tuple[int, int]], messages: Mapping[int, re.Match[str]]) -> list[tuple[int, int]]:
-    """Return the spans, those of a short message as one, and its greeting with what comes behind it."""
+    """Merge the spans of each short message, and the greeting of a longer one with the sentence after it."""
     found: list[tuple[int, int]] = []
     begin = end = 0
     for span in spans:
@@ -645,13 +646,13 @@ def _begins_paragraph(text: str, start: int) -> bool:
 
 
 def _breaks_off(shown: str) -> bool:
-    """Return whether a line is a sentence without its end, longer than most terms are."""
+    """Return whether a line is an unfinished sentence, longer than most terms."""
     is_sentence = len(shown) >= _LEAST_HAN_SENTENCE if is_chinese(shown) else shown.count(" ") >= _LEAST_SPACES
     return is_sentence and shown[-1] not in _TERM_ENDS and len(shown) <= _LONGEST_LEAD
 
 
 def _is_term(shown: str) -> bool:
-    """Return whether a line that stands alone names what the paragraphs below it explain."""
+    """Return whether a line of its own is a term that the paragraphs below it explain."""
     is_short = len(shown) <= _LONGEST_TERM and shown[-1] not in _TERM_ENDS and not shown.endswith(_LEADS_IN)
     # "Default: `True`" says something of the term above it.
     is_explained = _TERM_BEFORE_COLON.match(shown) is not None or _DEFAULT_VALUE.match(shown) is not None

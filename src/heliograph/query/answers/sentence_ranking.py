@@ -66,7 +66,7 @@ _DIED = late_pattern(
 
 
 class _Event(Enum):
-    """What the years compared are years of."""
+    """The event whose years are compared."""
 
     BIRTH = auto()
     DEATH = auto()
@@ -74,9 +74,9 @@ class _Event(Enum):
 
 
 def compared_sides(question: str, understanding: Understanding | None) -> tuple[str, ...]:
-    """Return what a question holds against each other, as plain names; empty where it compares nothing.
+    """Return the sides that a question compares, as plain names; empty if it compares nothing.
 
-    Without an understanding, rules say so.
+    Without an understanding, rules find them.
     """
     if not _CHOICE.search(question):
         return ()
@@ -330,11 +330,11 @@ _NEAR_ALONE = 0.4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shortlist:
-    """What may be quoted for a question, before its meaning is compared.
+    """Candidate sentences for a question, before embeddings are compared.
 
     Attributes:
-        items: Those that may answer, best first, each with what it is worth by its words and its chunk.
-        is_comparable: Whether the best chunk is in the question's language, so that shared words tell something.
+        items: Sentences that may answer, best first, each with its score by its words and its chunk.
+        is_comparable: Whether the best chunk is in the question's language, so that shared words are meaningful.
         covered: The largest share of the question's terms that one of them holds, 0 to 1; 1 if it has no terms.
         unnamed: Ids of the chunks that hold none of the names in the question, also in title and headings.
         is_name_lost: Whether one of these names stands in none of the chunks.
@@ -484,7 +484,7 @@ def is_answered(listed: Shortlist, cosines: Sequence[float] | None) -> bool:
 
 
 def answer_margin(listed: Shortlist, cosines: Sequence[float]) -> float:
-    """Return by how much the sentences come nearer to the question than they must to answer it.
+    """Return by how much the sentences exceed the threshold for answering the question; negative if they miss it.
 
     What counts is how near the nearest sentence is, and the nearest chunk (in modes that merge round robin, which tell
     nothing of the chunks' cosines, the sentence counts twice), and how much of the question one sentence holds. A
@@ -693,7 +693,7 @@ def _chosen(
 
 
 def _says_again(sentence: Quotable, other: Quotable) -> bool:
-    """Return whether two sentences say the same, or stand in one place."""
+    """Return whether two sentences share most terms, or overlap in their document."""
     if sentence.item.chunk.document_id == other.item.chunk.document_id:
         start, end = sentence.item.chunk.start + sentence.start, sentence.item.chunk.start + sentence.end
         if start < other.item.chunk.start + other.end and other.item.chunk.start + other.start < end:
