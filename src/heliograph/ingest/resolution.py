@@ -83,7 +83,7 @@ class RuleBook:
             current = following
 
     def named(self, id_: str) -> str:
-        """Return the id of the entity that people mean by a name: the last one given it, else the one it resolves to."""
+        """Return the id of the entity that people mean by a name: the last one given it, else its resolution."""
         return self.resolve(self.bearer(id_))
 
     def bearer(self, id_: str) -> str:
@@ -524,7 +524,7 @@ class RuleLoader:
             waiting = {id_ for id_ in waiting if id_ in self.rules and self.rules[id_].curations}
 
     async def load_changed(self, rules: Sequence[NameRules]) -> None:
-        """From now on, follow the rules as changed too: a name may stop being an entity of its own and lead elsewhere."""
+        """From now on, follow the changed rules too: a name may stop being its own entity and lead elsewhere."""
         self._changed = tuple(rules)
         ids = {item.id for item in rules}
         self._followed -= ids
@@ -572,10 +572,10 @@ Change = DocumentChange | CurationChange
 
 # Applying a change to the rules of names, and these rules to the change.
 #
-# If the change itself makes names resolve differently (a chunk introduces an acronym, a person merges two entities), the
-# mentions of those names in other documents are resolved again, and removed and added with it. Rules are read once for
-# all names of a change; without any rules nothing more is done. The resolution names every version that was read, so
-# that an outdated draft is refused.
+# If the change itself makes names resolve differently (a chunk introduces an acronym, a person merges two entities),
+# the mentions of those names in other documents are resolved again, and removed and added with it. Rules are read once
+# for all names of a change; without any rules nothing more is done. The resolution names every version that was read,
+# so that an outdated draft is refused.
 
 
 class Resolver:
