@@ -1,8 +1,9 @@
-"""Loads documents outside the event loop, hostile ones in a process of their own that can be ended.
+"""Reads documents outside the event loop, hostile ones in a separate process that can be killed.
 
 `DocumentReader` owns at most one such process, and one for scans: started for the first document that needs it, killed
-when one takes too long, replaced when it dies. Plain text, Markdown and program text are read in the caller's thread.
-It starts isolated (`python -I`), with few environment variables and no module of the working folder, and runs `worker`.
+when a document takes too long, replaced when it dies. Plain text, Markdown and program text are read in the caller's
+thread. The process starts isolated (`python -I`), with few environment variables and no module of the working folder;
+`worker` is its code.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class DocumentReader:
         self._served = 0
 
     def load(self, raw: RawDocument) -> LoadedDocument:
-        """Return what the bytes of a source say.
+        """Read a source from its bytes.
 
         Raises:
             IngestError: It cannot be read, is beyond a limit, or ends its reader; says why and what to do.
@@ -79,7 +80,7 @@ class DocumentReader:
         return load_document(raw, self._limits)
 
     def draw_page(self, raw: RawDocument, number: int, width: int) -> bytes:
-        """Return a page of a PDF file as PNG, drawn in the process of its own whatever the settings are.
+        """Return a page of a PDF file as PNG, always rendered in the separate process, whatever the settings are.
 
         Pages count from 1; `width` is in pixels.
 

@@ -261,7 +261,8 @@ class _Page:
             whole = re.split(r"[^\w\u2010-]+", before)[-1] + following[0]
             pieces[-1] = before if whole in self._hyphenated else before[:-1]
             pieces.append(words)
-        return "".join(pieces)
+        said = "".join(pieces)
+        return f"\\{said}" if said.startswith("#") else said
 
 
 def _led_by(tag: str, blocks: Sequence[str]) -> str:

@@ -102,7 +102,9 @@ _BETWEEN = {
 _LINKS = frozenset({"ulink", "link", "xref", "a"})
 _DOCTYPE = re.compile(r"<!DOCTYPE[^\[>]*(?:\[(?P<inside>.*?)\]\s*)?>", re.DOTALL)
 _DEFINED = re.compile(r"""<!ENTITY\s+([\w.-]+)\s+(?:"([^"&<%]{0,200})"|'([^'&<%]{0,200})')\s*>""")
+_ELSEWHERE = re.compile(r"<!ENTITY\s+([\w.-]+)\s+(?:SYSTEM|PUBLIC)\b")
 _ENTITY = re.compile(r"&([A-Za-z][\w.-]*);")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _OWN = frozenset({"amp", "lt", "gt", "quot", "apos"})
 _DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
 # HTML has characters for shorter names too, which documents with their own names do not mean.
@@ -151,6 +153,8 @@ def _parse(text: str) -> ET.Element | None:
     if declared:
         inside = declared["inside"] or ""
         words = {name: first or second for name, first, second in _DEFINED.findall(inside)}
+        # Another file, which is a document of its own.
+        words |= dict.fromkeys(_ELSEWHERE.findall(inside), "")
         text = text[: declared.start()] + text[declared.end() :]
 
     def expanded(match: re.Match[str]) -> str:
@@ -159,8 +163,10 @@ def _parse(text: str) -> ET.Element | None:
             return match[0]
         letter = html5.get(f"{name};") if len(name) >= _LEAST_NAME or name in name2codepoint else None
         # A name with a dot stands for a block of text, which is not available here.
-        return escape(words.get(name) or letter or ("" if "." in name else name))
+        return escape(words.get(name, letter or ("" if "." in name else name)))
 
+    if "<!ENTITY" in text:
+        text = _COMMENT.sub("", text)
     if "<!ENTITY" in text:
         # A remaining entity may expand without end.
         return None

@@ -1,15 +1,15 @@
-"""The entity bridge: from a chunk over an entity that it mentions to the chunk that says the rest.
+"""The entity bridge: from a chunk over an entity that it mentions to the chunk with the rest of the answer.
 
-A question such as "Who directed the film that X sang in?" names X and asks for what no chunk near the question says.
-The best chunks are read for entities; for each pair of chunk and entity there is a *residual question*, which is the
-question without what the chunk is about and with the entity's name; and a chunk that holds the entity gains by how much
-nearer it is to the residual question than to the question itself. Gaining, not being near, is what protects questions
-that one chunk answers: there the residual question is near to nothing new.
+The answer to a question such as "Who directed the film that X sang in?" is in no chunk near the question. For each pair
+of a best chunk and an entity in it there is a *residual question*: the question without the chunk's subjects and with
+the entity's name. A chunk that holds the entity gains by how much nearer it is to the residual question than to the
+question itself. Scoring this gain, not nearness, protects questions that one chunk answers: their residual questions
+bring nothing new near.
 
-Embedding is what bridges cost. So the vector of a residual question is first estimated from vectors that are stored,
-the question's and the entity's, and only those residual questions are embedded that may bring a chunk to the front.
+Bridges cost embeddings. So the vector of a residual question is first estimated from the vectors of the question and
+the entity, and only residual questions that may bring a chunk to the front are embedded.
 
-Pure: what is read and embedded between the two steps is the search's business (`heliograph.query.fusion`).
+This module is pure: `heliograph.query.fusion` reads and embeds between the two steps.
 """
 
 from __future__ import annotations
@@ -31,23 +31,24 @@ from heliograph.query.plan import FusionParameters
 from heliograph.stores.base import EntityPlaces
 from heliograph.text.analysis import terms
 
-# An estimate must bring a chunk nearly to the score of the last of so many first hits.
+# An estimate must bring a chunk to nearly the score of the last of this many first hits.
 _FIRST_HITS = 5
 _NEARLY = 0.9
-# A pair whose entity the question names is followed only after most others; one to a chunk about it, before.
+# A pair whose entity the question names is followed after most others; one that leads to a chunk about its entity,
+# before them.
 _NAMED_ORDER = 0.3
 _ABOUT_ORDER = 1.3
-# Shares of the near chunks that mention an entity, from which on it tells less of them and nothing; among fewer chunks
-# no share says anything.
+# Shares of the near chunks that mention an entity: above the first the entity distinguishes them less, above the second
+# not at all. With fewer near chunks than `_LEAST_NEAR` the share means nothing.
 _FEW_MENTION, _ALL_MENTION = 0.4, 0.9
 _LEAST_NEAR = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A chunk from which bridges are looked for, with its weight, 1 for the best.
+    """A chunk from which bridges may start, with its weight, 1 for the best.
 
-    `worth` is the share of the weight that bridges over an entity have, by its id; all of it for any other.
+    `worth` maps entity ids to the share of the weight that bridges over them have; 1 for entities not in it.
     """
 
     chunk_id: str
@@ -61,12 +62,12 @@ class FollowedBridge:
     """A bridge worth following, from a chunk over an entity.
 
     Attributes:
-        name: The entity's, as the chunk writes it.
-        order: What bridges are ranked by before any is followed.
-        weight: What a full gain adds to the one chunk that is about the entity.
-        mention_count: How often the entity is mentioned.
-        about: Chunks on the other side that are about it.
-        mentioning: Chunks there that mention it; empty for one mentioned too often.
+        name: The entity's name, as the chunk writes it.
+        order: The score that ranks bridges before any is followed.
+        weight: The score that a full gain adds to the only chunk about the entity.
+        mention_count: Number of mentions of the entity.
+        about: Chunks on the other side that are about the entity.
+        mentioning: Chunks there that mention it; empty if it is mentioned too often.
     """
 
     chunk_id: str
@@ -79,7 +80,7 @@ class FollowedBridge:
     mentioning: tuple[str, ...]
 
     def weights(self, parameters: FusionParameters) -> dict[str, float]:
-        """Return what a full gain adds to each chunk on the other side; those about the entity share its weight."""
+        """Return the score that a full gain adds to each far chunk; those about the entity share the weight."""
         mentioned = self.weight * parameters.mentioned * parameters.rarity(self.mention_count)
         weights = dict.fromkeys(self.mentioning, mentioned)
         return weights | dict.fromkeys(self.about, self.weight / max(1, len(self.about)))
@@ -87,7 +88,7 @@ class FollowedBridge:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What a bridge adds to a chunk."""
+    """The score that a bridge adds to a chunk."""
 
     value: float
     bridge: FollowedBridge
@@ -95,7 +96,7 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class Nearness:
-    """How near chunks are to residual questions: `cosines`, `(residuals, chunks)`, and the column of each chunk."""
+    """Cosines of chunks with residual questions, of shape `(residuals, chunks)`, and the column of each chunk."""
 
     cosines: NDArray[np.float32]
     columns: Mapping[str, int]
@@ -103,7 +104,7 @@ class Nearness:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a question wants, its text case folded; `near` are the chunks nearest to it."""
+    """The question's case-folded text, its terms, the ids of entities it names, and the chunks nearest to it."""
 
     folded: str
     terms: frozenset[str]
@@ -112,9 +113,9 @@ class Wanted:
 
 
 def distinction(places: EntityPlaces, near: frozenset[str]) -> float:
-    """Return what an entity tells of the chunks near a question: 1 if few of them mention it, 0 if all do.
+    """Return how well an entity distinguishes the chunks near a question: 1 if few mention it, 0 if nearly all do.
 
-    Pages about one subject all name it, so its name neither answers a question among them nor leads to anything else.
+    Pages about one subject all name it, so its name neither answers a question about them nor leads anywhere else.
     """
     if len(near) < _LEAST_NEAR:
         return 1.0
@@ -130,14 +131,13 @@ def follow_bridges(
 ) -> list[FollowedBridge]:
     """Return the `first_bridges` most promising bridges, best first, ties in the order of the starts.
 
-    Some may lead nowhere yet: `widen` adds what only the text of a chunk says. An entity that is not in `places` is
-    passed over.
+    Some may lead nowhere yet: `widen` adds chunks whose text holds the name. Entities not in `places` are skipped.
     """
     found = [bridge for start in starts for bridge in _bridges_from(start, places, wanted, parameters)]
     overlaps: dict[str, float] = {}
     chosen: list[tuple[float, int]] = []
     limit = parameters.first_bridges
-    # What a mention says raises its order by less than its bound says, so of most bridges it need not be read.
+    # A bridge's bound is the most that its mention's description can give, so most descriptions need not be tokenized.
     for bound, place in sorted((-bridge.bound, place) for place, bridge in enumerate(found)):
         if len(chosen) >= limit and -bound < -chosen[limit - 1][0]:
             break
@@ -165,11 +165,11 @@ def follow_bridges(
 def widen(
     followed: Sequence[FollowedBridge], holders: Sequence[Sequence[str]], parameters: FusionParameters
 ) -> list[FollowedBridge]:
-    """Return the bridges that lead somewhere, given the chunks whose text holds each entity's name.
+    """Return the bridges that lead to any chunk, given the chunks whose text holds each entity's name.
 
     Args:
         followed: Bridges.
-        holders: Per bridge up to `parameters.most_mentions + 1` chunks; that many mean that the name is too common.
+        holders: Per bridge up to `parameters.most_mentions + 1` chunks; with that many the name is too common.
         parameters: Weights and bounds.
     """
     widened: list[FollowedBridge] = []
@@ -186,7 +186,7 @@ def widen(
 def residual_question(question: str, subjects: Sequence[str], entity: str) -> str:
     """Return the question without the first occurrence of each subject, followed by the entity's name."""
     for subject in subjects:
-        # Case counts where a letter in lower case would be two.
+        # Match case-sensitively if lower-casing changes the length of the text.
         lowered = question.lower()
         place = lowered.find(subject.lower()) if len(lowered) == len(question) else question.find(subject)
         if place >= 0:
@@ -203,14 +203,14 @@ def gains(
 ) -> list[dict[str, Gain]]:
     """Return, per bridge, the gain of every chunk that gains anything over it.
 
-    No chunk gains so much that it would stand before the one that its bridge starts from: what leads on from a chunk
-    is worth reading after it. So strong bridges cannot push down what answers a question alone.
+    No gain lifts a chunk above the one that its bridge starts from, which should be read first. So strong bridges
+    cannot push down a chunk that answers the question alone.
 
     Args:
         followed: The bridges.
-        nearness: Of the chunks on the other sides to each bridge's residual question; a chunk not in it gains nothing.
-        known: Per chunk the cosine with the question, which must be beaten.
-        scores: Per chunk its score so far; one without a score has none, and a start without one is no bound.
+        nearness: Cosines of the far chunks with each bridge's residual question; a chunk not in it gains nothing.
+        known: Per chunk the cosine with the question, which the one with the residual question must exceed.
+        scores: Score of each chunk so far; a missing one is 0, and a start without a score sets no bound.
         parameters: Weights and bounds.
     """
     gained: list[dict[str, Gain]] = []
@@ -232,9 +232,9 @@ def gains(
 def promising(
     estimated: Sequence[Mapping[str, Gain]], scores: Mapping[str, float], parameters: FusionParameters
 ) -> list[int]:
-    """Return the places of the bridges whose residual questions are worth embedding, at most `residual_limit`.
+    """Return the indices of the bridges whose residual questions are worth embedding, at most `residual_limit`.
 
-    A bridge is worth it that may bring a chunk among the first hits; where these are far ahead, none is.
+    These are the bridges that may bring a chunk among the first hits; if those are far ahead, there are none.
     """
     first = nlargest(_FIRST_HITS, scores.values())
     least = _NEARLY * first[-1] if len(first) == _FIRST_HITS else 0.0
@@ -247,7 +247,7 @@ def promising(
 
 
 def best_gains(gained: Iterable[Mapping[str, Gain]]) -> dict[str, Gain]:
-    """Return the best gain of every chunk; of equal ones the first."""
+    """Return the best gain of every chunk; among equal gains the first."""
     best: dict[str, Gain] = {}
     for found in gained:
         for chunk_id, gain in found.items():
@@ -258,7 +258,7 @@ def best_gains(gained: Iterable[Mapping[str, Gain]]) -> dict[str, Gain]:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A bridge before it is known what the mention says: what it can be worth at the most, and who is behind it."""
+    """A possible bridge, before its mention's description is read, with the upper bound of its order."""
 
     start: Start
     mention: EntityMention
@@ -310,8 +310,8 @@ def _others(start: Start, chunk_ids: Sequence[str]) -> tuple[str, ...]:
 
 # Personalised PageRank on a bounded graph of chunks and the entities that they mention.
 #
-# Source: Page et al. (1999); on passages and entities: HippoRAG (Gutiérrez et al., 2024). The graph holds only what a
-# search has read anyway, some hundreds of nodes, so its cost does not grow with the corpus. Pure.
+# Source: Page et al. (1999); on passages and entities: HippoRAG (Gutiérrez et al., 2024). The graph holds only nodes
+# that the search has already read, some hundreds, so its cost does not grow with the corpus. Pure.
 
 _ROUNDS = 20
 
@@ -323,9 +323,9 @@ def personalised_pagerank(
 
     Args:
         edges: Undirected, `(node, node, weight)`; weights above 0.
-        restart: Where the walk starts anew, in proportion; values below or at 0 are ignored. Without any, the result
-            is empty.
-        damping: Probability to go on along an edge, in [0, 1); at a node without edges the walk starts anew.
+        restart: Weights of the nodes where the walk restarts; values of 0 or less are ignored. Without any positive
+            value the result is empty.
+        damping: Probability to continue along an edge, in [0, 1); at a node without edges the walk restarts.
     """
     edges = list(edges)
     places: dict[str, int] = {}
@@ -349,9 +349,9 @@ def personalised_pagerank(
     return dict(zip(places, at.tolist(), strict=True))
 
 
-# What an edge to the most common entity weighs beside one to a rare entity, which weighs about 1.
+# Weight of an edge to the most common entity; one to a rare entity weighs about 1.
 _LEAST_EDGE = 0.05
-# How often the walk starts anew at an entity that the question names, beside 1 for the best chunk.
+# Restart weight of an entity that the question names; the best chunk has 1.
 _NAMED_RESTART = 0.5
 
 
@@ -362,7 +362,7 @@ def walk(
     linked: Iterable[LinkedEntity],
     parameters: FusionParameters,
 ) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """Return what share of its time the walk spends at chunks, and at entities, around the best and the named ones."""
+    """Return the shares of time that a walk around the best chunks and named entities spends at chunks and entities."""
     starts = best(totals, parameters.walk_starts)
     named = list(linked)
     ids = {mention_entity_id(mention) for id_ in starts for mention in mentions.get(id_, ())}

@@ -9,11 +9,12 @@ Mode `auto` is the fused search, adapted to what the question asks for:
 | aggregate | wider: twice the chunks |
 | global | broad: twice the chunks, entities and relations; also once for each aspect, and documents take turns |
 
-The first hits of the plain search keep their places (`_KEPT_FIRST`), but for the best hit of a side that is not among
-them; behind them all take turns. So `auto` finds in its first hits what `fusion` finds, and what is misread costs
-little. A question of several parts is searched part by part as well, whatever its kind; its parts and the whole take
-turns from the first place on. An account of a whole subject is spread over documents, those first that its words, its
-meaning and its aspects agree on. `leaders` names the chunks, one for each side or part, that must outlive every cut.
+The first hits of the plain search keep their places (`_KEPT_FIRST`), unless the best hit of a side has to be moved in
+among them; further hits of all searches are interleaved. So the first hits of `auto` are those of `fusion`, and a
+misread question costs little. A question of several parts is also searched part by part, whatever its kind; hits of the
+parts and of the whole are interleaved from the first place on. Hits for an account of a whole subject are spread over
+documents, first those on which its words, its meaning and its aspects agree. `leaders` names the chunks, one for each
+side or part, that no cut may drop.
 """
 
 from __future__ import annotations
@@ -72,22 +73,22 @@ from heliograph.text.glossary import GLOSSARY_LANGUAGES, Renderings
 from heliograph.text.patterns import compiled
 from heliograph.text.sentences import paragraph_starts
 
-# The key of what a chunk gains that is about an entity named in the question. It is written `entity`, as are the
-# searches by keywords of `Channel.ENTITY`, which have no part in fused scores.
+# The channel of scores for chunks about an entity that the question names. Its name `entity` is also that of
+# `Channel.ENTITY`, the search by keywords, which has no part in fused scores.
 NAMED_ENTITY = "entity"
 
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """What a fused search may return and use.
+    """Limits and options of a fused search.
 
     Attributes:
-        hits: Hits at the most.
+        hits: Maximum number of hits.
         channels: Channels used; others than vector, keyword, bridge and graph are ignored.
-        by_rank: Fuse by reciprocal rank; else by weighted scores.
-        min_cosine: Least cosine of a chunk that no other channel found.
-        is_read: Whether misspelt names were read before, so that the question is taken as it is.
-        is_account: Whether an account of a whole subject is asked for, though no word at its start says so.
+        by_rank: Whether to fuse by reciprocal rank instead of weighted scores.
+        min_cosine: Minimum cosine of a chunk that no other channel found.
+        is_read: Whether misspelt names are corrected already, so that the question is searched unchanged.
+        is_account: Whether the question asks for an account of a whole subject, though its first words do not say so.
     """
 
     hits: int = 20
@@ -100,16 +101,16 @@ class SearchLimits:
 
 @dataclass(frozen=True, slots=True)
 class FusedHits:
-    """Hits, best first, ties by id; and what they were found over.
+    """The hits of a fused search, best first, ties by id, with the entities behind them.
 
     Attributes:
         linked: Entities that the question names, in its order, the longest of overlapping names.
-        leaders: Chunks that must outlive every cut, one for each part or side of the question; none for a plain one.
-        entities: Entities that the best hits mention or the question names, by how much they hold the hits together,
-            the first first.
-        respelt: The question as it was searched for, if names in it were misspelt.
-        parts: What each part of a question of several found; empty for a question of one.
-        sources: Source of each hit's document, by chunk; the id of a document that has no source.
+        leaders: Chunks that no cut may drop, one for each part or side of the question; none for a plain question.
+        entities: Entities that the best hits mention or the question names, ordered by how strongly they connect the
+            hits.
+        respelt: The corrected question that was searched for, if names in it were misspelt.
+        parts: Results of each part of a question with several parts; else empty.
+        sources: Source of each hit's document, by chunk; the document's id if it has no source.
     """
 
     hits: tuple[FusedHit, ...] = ()
@@ -131,35 +132,36 @@ Scores = dict[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Bridges from the best chunks, with the vectors of their entities, and how they are weighed."""
+    """Bridges from the best chunks, with the vectors of their entities and the parameters that weigh them."""
 
     followed: Sequence[FollowedBridge]
     entities: Mapping[str, Vector]
     parameters: FusionParameters
 
 
-# Mentions of an entity that are read: enough to hold those of any that is not too common to lead on.
+# Mentions read per entity: enough for all mentions of any entity that is rare enough for bridges.
 READ_MENTIONS = 32
 
 
 @dataclass
 class Found:
-    """What a search has found so far, by channel, and all that was read of the store for it, each thing once.
+    """The state of a search: scores so far, by channel, and a cache of everything read from the store for it.
 
     Attributes:
-        scale: What cosines mean; those below are in the usual scale.
-        parameters: Weights and bounds, as they are for this question in this corpus.
-        share: What names, bridges and the walk count for such a question: 1, or `FusionParameters.account` where an
-            account of a subject is asked for; less where the nearest chunks are of few documents.
-        channels: Per channel what it found, chunk ids with scores.
-        cosines: Of the question and all chunks whose vector was compared.
-        mentions: What is named per chunk that was read for it.
-        worth: Per such chunk and entity, what a bridge from there is worth.
-        paths: Per chunk reached over a bridge the chunks that led there.
-        entities: Those that hold the evidence together, the first first.
-        respelt: The question as it was read, if it misspells names.
-        near: The chunks nearest by vector, by which is seen what all of them say.
-        sources: Source, or else id, of the documents of the near chunks and, at the end, of the best ones, by chunk.
+        scale: Converts cosines to the usual scale, which all values below are in.
+        parameters: Weights and bounds for this question in this corpus.
+        share: Factor of words, names, bridges and the walk for this question: 1, or `FusionParameters.account` if it
+            asks for an account of a subject. `_weigh_channels` applies a smaller one if the nearest chunks come from
+            few documents.
+        channels: Scores by chunk id, by channel.
+        cosines: Cosines of the question with all chunks whose vectors were compared.
+        mentions: Entity mentions of each chunk that was read for them.
+        worth: Per such chunk and entity, the factor of bridges from there.
+        paths: Chunks that led to each chunk reached over a bridge.
+        entities: Entities that connect the evidence, the strongest first.
+        respelt: The corrected question, if it misspells names.
+        near: The chunks nearest by vector, which show what all near chunks have in common.
+        sources: By chunk, the source or else id of its document; of the near chunks and, at the end, of the best ones.
     """
 
     store: StoreView
@@ -183,13 +185,13 @@ class Found:
     sources: dict[str, str] = field(default_factory=dict[str, str])
 
     def totals(self) -> Scores:
-        """Return scores summed over channels."""
+        """Return the scores summed over the channels."""
         return by_score(self.channels)
 
     def set_channel(self, channel: str, scores: Scores) -> None:
         """Replace a channel's scores.
 
-        Chunks that are new to the search get their cosine in the vector channel, too, if that is used.
+        Chunks new to the search also get their cosine as score in the vector channel, if that is used.
         """
         self.channels[channel] = scores
         by_vector = self.channels.get(Channel.VECTOR)
@@ -197,7 +199,7 @@ class Found:
             by_vector |= {id_: self.cosines[id_] for id_ in scores.keys() - by_vector.keys() if id_ in self.cosines}
 
     async def read_vectors(self, chunk_ids: Iterable[str]) -> None:
-        """Read the vectors of chunks, and compare them with the question."""
+        """Read the vectors of chunks and compute their cosines with the question."""
         missing = [chunk_id for chunk_id in dict.fromkeys(chunk_ids) if chunk_id not in self.vectors]
         if missing:
             read = await self.store.vectors.get_vectors(Collection.CHUNKS, missing)
@@ -209,13 +211,13 @@ class Found:
     def nearness(self, residuals: Vector, share: float, chunk_ids: Iterable[str]) -> Nearness:
         """Compare chunks with residual questions into which a share of the question itself is mixed.
 
-        It is the cosine of each chunk with `normalise(residual + share * question)`, computed from three cosines that
-        are known, since cosines are rescaled and vectors are not.
+        The result is the cosine of each chunk with `normalise(residual + share * question)`, computed from three
+        rescaled cosines, since rescaling applies to cosines and not to vectors.
 
         Args:
             residuals: Embedded residual questions, `(n, dimension)`, unit rows.
-            share: How much of the question's vector is added to each.
-            chunk_ids: The chunks; one without a vector is left out.
+            share: Share of the question's vector that is added to each.
+            chunk_ids: The chunks; those without a vector are left out.
         """
         ids = [chunk_id for chunk_id in dict.fromkeys(chunk_ids) if chunk_id in self.vectors]
         chunks = np.stack([self.vectors[chunk_id] for chunk_id in ids]) if ids else residuals[:0]
@@ -227,7 +229,7 @@ class Found:
         return Nearness(mixed.astype(np.float32), {chunk_id: column for column, chunk_id in enumerate(ids)})
 
     async def held_share(self, chunk_ids: Sequence[str], renderings: Renderings | None = None) -> float:
-        """Return the share of the question's terms under which any of these chunks is found, or which it renders."""
+        """Return the share of the question's terms that any of these chunks is indexed under or translates."""
         wanted = frozenset(self.words)
         chunks = await self.store.records.get_chunks(chunk_ids)
         titles = {id_: owner.title for id_, owner in (await self.store.records.get_owners(chunks)).items()}
@@ -236,21 +238,21 @@ class Found:
         return len(wanted & (renderings.completed(held) if renderings else held)) / len(wanted)
 
     async def read_sources(self, chunk_ids: Iterable[str]) -> None:
-        """Read the sources of the documents of chunks, and the id of a document that has no source."""
+        """Read the sources of the chunks' documents, or the ids of documents without a source."""
         missing = [chunk_id for chunk_id in dict.fromkeys(chunk_ids) if chunk_id not in self.sources]
         sources = await self.store.records.get_sources(missing)
         nameless = await self.store.records.get_chunks([id_ for id_, source in sources.items() if not source])
         self.sources |= sources | {chunk.id: chunk.document_id for chunk in nameless}
 
     async def read_places(self, entity_ids: Sequence[str]) -> None:
-        """Read where entities are mentioned."""
+        """Read the mention places of entities."""
         missing = [id_ for id_ in dict.fromkeys(entity_ids) if id_ not in self.places]
         if missing:
             places = await self.store.records.get_mention_places(missing, READ_MENTIONS)
             self.places.update((item.id, item) for item in places if item.chunk_ids)
 
     async def read_extracted(self, chunk_ids: Sequence[str]) -> None:
-        """Read what an extractor found in chunks from which no bridge starts."""
+        """Read the extracted entity mentions of chunks that no bridge starts from."""
         missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in self.mentions]
         if missing:
             read = await self.store.records.get_entity_mentions(missing)
@@ -258,11 +260,11 @@ class Found:
             self.mentions.update(read)
 
     async def read_mentions(self, chunk_ids: Sequence[str], aside_worth: float) -> None:
-        """Read what an extractor found in chunks, and what else they name.
+        """Read the extracted entity mentions of chunks, and find further entities that their texts name.
 
         Args:
             chunk_ids: The chunks.
-            aside_worth: What a mention in a paragraph without any word of the question is worth.
+            aside_worth: Weight of a mention in a paragraph without any word of the question.
         """
         missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in self.mentions]
         if missing:
@@ -282,22 +284,22 @@ class Found:
                 self.worth[chunk.id] = worth_of_mentions(chunk.text, mentions, wanted, aside_worth)
 
 
-# What the entities of a chunk are worth for a question, where its paragraphs speak of different things.
+# Weights of a chunk's entities for a question, if its paragraphs speak of different things.
 #
-# A chunk of several paragraphs is found for what one of them says; what the others name leads elsewhere. A paragraph
-# counts by how many of the question's words it holds beside that of the chunk which holds most.
+# A chunk of several paragraphs is usually found because of one of them; entities in the others lead elsewhere. So the
+# number of the question's words in a paragraph, relative to the chunk's best paragraph, decides its weight.
 
 
 def worth_of_mentions(
     text: str, mentions: Iterable[EntityMention], wanted: AbstractSet[str], aside_worth: float
 ) -> dict[str, float]:
-    """Return, per entity, what the best paragraph that names it is worth; without those that are worth 1.
+    """Return, per entity, the weight of the best paragraph that names it; entities of weight 1 are left out.
 
     Args:
         text: The chunk's text.
-        mentions: Entities that it mentions; one whose name is not in the text is worth 1.
+        mentions: Entities that it mentions; one whose name is not in the text has weight 1.
         wanted: The question's terms.
-        aside_worth: What a paragraph without any of them is worth, if another has some.
+        aside_worth: Weight of a paragraph without any of these terms, if another has some.
     """
     parts = [text[start:end] for start, end in pairwise((*paragraph_starts(text), len(text)))]
     shares = [len(set(terms(part)).intersection(wanted)) for part in parts] if len(parts) > 1 else []
@@ -313,24 +315,24 @@ def worth_of_mentions(
     return {entity_id: value for entity_id, value in worth.items() if value < 1.0}
 
 
-# How far down the list of cosines the fall is measured that says how well vectors tell chunks apart, and its least.
+# The rank to which the drop of the cosine is measured, which shows how well vectors separate chunks, and its minimum.
 _FALL_RANK = 10
 _LEAST_FALL = 0.02
-# How many of the best chunks by words are looked at for the question's words.
+# Number of best keyword hits that are checked for the question's words.
 _FIRST_WORDED = 3
-# Hits wanted by a question that keeps twenty chunks, before they are reranked.
+# Hits requested for a question that keeps twenty chunks, before reranking.
 _USUAL_HITS = 60
-# Chunks taken from either index at the most: their vectors are all read.
+# Maximum of chunks taken from either index, since all their vectors are read.
 _MOST_TAKEN = 2_000
 _SHORTEST_PHRASE = 4
-# Near chunks by which is seen whether the corpus has few long documents about one subject, and the range of documents
-# per chunk in which it turns from that to many short ones.
+# Number of near chunks that show whether the corpus has few long documents about one subject or many short ones, and
+# the ratios of documents to chunks between which the weights change from one case to the other.
 _NEAR = 20
 _MANY_DOCUMENTS, _FEW_DOCUMENTS = 0.75, 0.25
-# Questions that may be a pasted document must not hold up the event loop.
+# Longer questions may be pasted documents; they are tokenized in a thread, so as not to block the event loop.
 _LONG_QUESTION = 2_000
-# How a question wants to be answered says nothing of what it asks about. Few documents hold such words, so full text
-# would take them for the rarest and best of the question. The named groups ask for an account of a whole subject.
+# Words that say how to answer, not what the question is about. Few documents hold them, so full-text search would
+# weigh them as the rarest words of the question. The named groups ask for an account of a whole subject.
 _REQUEST = compiled(
     r"(?:please |can you |could you )*(?:(?P<verb>summari[sz]e|describe|outline|characteri[sz]e|trace)\b"
     r"|(?P<noun>(?:give|provide|write)(?: me| us)? (?:an?|the) (?:\w+ )?(?:summary|overview|description|account) of)\b"
@@ -343,7 +345,7 @@ _REQUEST = compiled(
 class FusedSearch:
     """Searches a workspace, or a view of one, through several channels at once.
 
-    The embedding is the one that filled it; it embeds the bridges' residual questions in one batch.
+    `embedding` must be the model that filled the workspace; it embeds the bridges' residual questions in one batch.
     """
 
     def __init__(self, store: StoreView, embedding: EmbeddingModel, parameters: FusionParameters | None = None) -> None:
@@ -352,11 +354,11 @@ class FusedSearch:
         self._parameters = parameters or FusionParameters()
 
     async def search(self, question: str, vector: Vector, limits: SearchLimits | None = None) -> FusedHits:
-        """Return the best chunks for a question, or one part of one, embedded as `(dimension,)` float32 of length 1.
+        """Return the best chunks for a question, or a part of one, embedded as `(dimension,)` float32 of length 1.
 
         Returns:
-            Hits, best first, ties by id; the entities that the question names, and those of the evidence. All empty
-            where nothing is found, and without the vector and the keyword channel there is nothing to start from.
+            Hits, best first, ties by id; the entities that the question names, and those of the evidence. All are empty
+            if nothing is found, as without both the vector and the keyword channel, from which the others start.
 
         Raises:
             ModelError: The embedding failed.
@@ -375,9 +377,9 @@ class FusedSearch:
         return await self._store.at_one_moment(lambda: self._conclude(found, limits))
 
     async def _look_around(self, found: Found, limits: SearchLimits) -> Seen | None:
-        """Make the first hop, and see what bridges lead on from the best chunks.
+        """Make the first hop and find the bridges from the best chunks.
 
-        If the question misspells names, only that is noted.
+        If the question misspells names, only set `found.respelt` and return None.
         """
         near = await self._first_hop(found, limits)
         if not limits.is_read:
@@ -401,12 +403,12 @@ class FusedSearch:
             if scores and parameters.walk > 0:
                 scale = parameters.walk / max(scores.values())
                 found.set_channel(Channel.GRAPH, {id_: scale * share for id_, share in scores.items()})
-        # What `_hits` weighs of the documents has to be read here, for at least as many chunks as it returns.
+        # Data of documents that `_hits` weighs must be read here, for at least as many chunks as it returns.
         await found.read_sources(best(found.totals(), limits.hits))
         return _hits(found, replace(limits, min_cosine=found.scale.usual(limits.min_cosine)))
 
     async def _weigh_channels(self, found: Found, near: Sequence[Hit]) -> None:
-        """Let words and names count less where pages of one site all say them, as the near chunks show."""
+        """Lower the weights of words and names if the near chunks come from few documents, which all share them."""
         if len(near) >= _NEAR:
             await found.read_sources(found.near)
             spread = len({found.sources.get(id_, id_) for id_ in found.near}) / len(found.near)
@@ -420,14 +422,14 @@ class FusedSearch:
         words = await in_thread(question_terms, subject) if len(subject) > _LONG_QUESTION else question_terms(subject)
         scale = await self._embedding.scale()
         vector = np.ascontiguousarray(vector, np.float32)
-        # An account of a whole subject is found by what the question means; its words and names stand everywhere in it.
+        # An account of a whole subject is found by meaning, since the question's words and names are all over it.
         is_account = limits.is_account or (request is not None and request.lastgroup is not None)
         share = self._parameters.account if is_account else 1.0
         parameters = self._parameters.weighed(share)
         return Found(self._store, question, words or question_terms(question), vector, scale, parameters, share)
 
     async def _first_hop(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
-        """Find chunks by vector and by words, and entities by name; return the chunks near by vector."""
+        """Find chunks by vector and by words, and entities by name; return the hits by vector."""
         words, limit = found.words, _widened(self._parameters.keyword_limit, limits)
         near, worded, _ = await run_together(
             self._search_vectors(found, limits),
@@ -438,10 +440,10 @@ class FusedSearch:
             return []
         found.near = frozenset(hit.id for hit in near[:_NEAR])
         known = await self._renderings(found, worded) if Channel.KEYWORD in limits.channels else None
-        # Of a question of stop words no share can be held.
+        # A question of stop words alone has no terms to share.
         rendered = await search_words(self._store, known.search_terms(words), limit) if known and words else []
         about = [chunk_id for entity in found.named.longest for chunk_id in entity.chunk_ids]
-        # Of what was found by vector the cosine is known; the vector is read where a bridge leads there.
+        # Hits by vector come with their cosines; their vectors are read only if a bridge leads to them.
         found.cosines.update((hit.id, hit.score) for hit in near)
         others = (*(hit.id for hit in (*worded, *rendered)), *about)
         await run_together(
@@ -461,7 +463,7 @@ class FusedSearch:
     async def _weigh_words(
         self, found: Found, near: Sequence[Hit], hits: Sequence[Hit], renderings: Renderings | None = None
     ) -> Scores:
-        """Return what chunks gain by words: their share of the best BM25 score, by how much words count here."""
+        """Return the keyword scores of chunks: their share of the best BM25 score times the keyword weight."""
         if not hits:
             return {}
         weight = found.parameters.most_keyword
@@ -474,7 +476,7 @@ class FusedSearch:
         return {hit.id: weight * hit.score / max(hits[0].score, 1e-9) for hit in hits}
 
     async def _renderings(self, found: Found, worded: Sequence[Hit]) -> Renderings | None:
-        """Return how the question's words may be said in other languages, those that the first chunks are in."""
+        """Return translations of the question's words into the languages of the first chunks."""
         language = question_language(found.question)
         if language not in GLOSSARY_LANGUAGES:
             return None
@@ -503,7 +505,7 @@ class FusedSearch:
                 found.named = link_entities([*spans, *aliases], found.places)
 
     async def _see_bridges(self, found: Found) -> Seen:
-        """Look from the best chunks over entities to further ones."""
+        """Find the bridges from the best chunks over their entities to further chunks."""
         totals = found.totals()
         first = best(totals, found.parameters.first_hops)
         top = max(totals[first[0]], 1e-9)
@@ -517,8 +519,8 @@ class FusedSearch:
         parameters = found.parameters.where_led(lead)
         wanted = Wanted(found.question.casefold(), frozenset(found.words), found.named.all_ids, found.near)
         followed = follow_bridges(starts, found.places, wanted, parameters)
-        # What its mentions already show to be common leads only to chunks that are about it. A short name is looked
-        # for in no text: there it may be any word.
+        # An entity with many mentions leads only to chunks that are about it. Texts are not searched for a short name,
+        # which may be any word there.
         phrases: list[list[str]] = []
         for item in followed:
             name, is_rare = item.name, item.mention_count <= parameters.most_mentions
@@ -534,16 +536,16 @@ class FusedSearch:
         return Seen(followed, entities, parameters)
 
     async def _cross_bridges(self, found: Found, seen: Seen) -> None:
-        """Go over the bridges to further chunks."""
+        """Score the chunks that the bridges lead to."""
         followed, parameters = seen.followed, seen.parameters
         if not followed:
             found.set_channel(Channel.BRIDGE, {})
             return
         totals = found.totals()
         beyond = [id_ for item in followed for id_ in (*item.about, *item.mentioning)]
-        # A chunk that nothing has found yet will count with its cosine once a bridge leads there.
+        # A chunk not found yet will also score its cosine once a bridge leads to it.
         scores = (found.cosines if Channel.VECTOR in found.channels else {}) | totals
-        # What residual questions would find is estimated first, from vectors that are stored.
+        # First estimate the vectors of residual questions from stored vectors.
         unknown = np.zeros_like(found.vector)
         estimates = found.vector + parameters.entity_share * np.stack(
             [seen.entities.get(item.entity_id, unknown) for item in followed]
@@ -560,7 +562,7 @@ class FusedSearch:
             embedded = [followed[place] for place in chosen]
             texts: list[str] = []
             for bridge in embedded:
-                # What the chunk is about from which it leads.
+                # The subjects of the chunk that the bridge starts from.
                 mentions = found.mentions.get(bridge.chunk_id, ())
                 subjects = [mention.name for mention in mentions if is_subject_rank(mention.rank)]
                 texts.append(residual_question(found.question, subjects, bridge.name))
@@ -574,7 +576,7 @@ class FusedSearch:
 
 
 def _widened(limit: int, limits: SearchLimits) -> int:
-    """Return how many chunks to take, in proportion where more hits are wanted than usual, up to a bound."""
+    """Return how many chunks to take: `limit`, in proportion more if more hits than usual are requested, bounded."""
     return min(ceil(limit * max(1.0, limits.hits / _USUAL_HITS)), _MOST_TAKEN)
 
 
@@ -594,8 +596,8 @@ def _hits(found: Found, limits: SearchLimits) -> FusedHits:
     others = set[str]().union(*(scores for name, scores in channels.items() if name is not Channel.VECTOR))
     near_or_found = {id_ for id_, cosine in cosines.items() if cosine >= limits.min_cosine} | others
     first = best({id_: total for id_, total in totals.items() if id_ in near_or_found}, limits.hits)
-    # What depends on a chunk's document, such as its source, age or metadata, is a factor of its total, here: so far
-    # how many better chunks its source has. One that is to bring other chunks in stands before the cut by `best`.
+    # Factors that depend on a chunk's document, such as its source, age or metadata, apply to the total here: so far
+    # only the number of better chunks of its source. A factor that should bring in other chunks belongs before `best`.
     taken = Counter[str]()
     for chunk_id in first:
         source = found.sources.get(chunk_id, chunk_id)
@@ -619,22 +621,22 @@ def _hits(found: Found, limits: SearchLimits) -> FusedHits:
     )
 
 
-# First hits that further searches may not push down.
+# Number of first hits that further searches may not push down.
 _KEPT_FIRST = 5
-# Of a side's or a part's hits the first ones: if one of them is among the first hits already, its evidence is there. Of
-# a part that is not understood on its own ("who goes with him?") the very first ones may be anything.
+# Number of a side's first hits of which one among the whole question's first hits suffices as its evidence. For a piece
+# that cannot be understood alone ("who goes with him?") the very first hits may be anything.
 _SEEN = 4
 _WIDER = 2
-# How an aspect is searched for, and how little the first documents of a list stand out from those behind them.
+# The channels that search for an aspect, and the rank constant for documents (larger: first ranks count less extra).
 _PLAIN = (Channel.VECTOR, Channel.KEYWORD)
 _DOCUMENT_CONSTANT = 5
 
 
 def adapt_plan(plan: Plan, understanding: Understanding) -> Plan:
-    """Return the plan with the depths that the kind of question asks for; what the caller set stays as it is.
+    """Return the plan with the limits that suit the kind of question; limits set by the caller stay unchanged.
 
-    Where nobody gave keywords, a chat model's understanding is searched by too: its entities and other words. It was
-    asked once, and may know names that the question does not say.
+    If the caller gave no keywords, the entities and expansions of a chat model's understanding become the keywords:
+    they cost no further call, and the model may know names that the question does not say.
     """
     kind, param = understanding.kind, plan.param
     changes: dict[str, int] = {}
@@ -650,7 +652,7 @@ def adapt_plan(plan: Plan, understanding: Understanding) -> Plan:
 
 
 class AutoSearch:
-    """Searches as the kind of question asks for."""
+    """Adapts the fused search to the kind of question."""
 
     def __init__(self, embedding: EmbeddingModel, search: FusedSearch) -> None:
         self._embedding = embedding
@@ -659,11 +661,11 @@ class AutoSearch:
     async def search(
         self, question: str, vector: Vector, limits: SearchLimits, understanding: Understanding
     ) -> FusedHits:
-        """Return the best chunks, for a plain question exactly what the fused search returns; raises as it does."""
+        """Return the best chunks, for a plain question exactly those of the fused search; raises as it does."""
         is_account = understanding.kind is QuestionKind.GLOBAL
         whole = await self._search.search(question, vector, replace(limits, is_account=is_account))
         if is_account and not understanding.parts:
-            # For every aspect as well, by vectors and words, which is cheap; and documents take turns.
+            # Also search for every aspect, by vectors and words, which is cheap, and interleave documents.
             aspects = find_aspects(whole.respelt.question if whole.respelt else question)
             vectors = (await self._embedding.embed(aspects, "query")).vectors if aspects else ()
             plain = replace(limits, channels=limits.channels.intersection(_PLAIN), is_read=True, is_account=True)
@@ -689,12 +691,12 @@ class AutoSearch:
 
 
 def _merged(whole: FusedHits, pieces: Sequence[FusedHits], limit: int) -> FusedHits:
-    """Return the whole question's first hits, then everybody's in turn; the best of each piece gets to the front."""
+    """Interleave all hits behind the whole question's first ones, and move the leader of each piece to the front."""
     order = dict.fromkeys(whole.chunk_ids[:_KEPT_FIRST])
     lists = [whole, *pieces]
     for turn in zip_longest(*(hits.chunk_ids for hits in lists)):
         order.update(dict.fromkeys(chunk_id for chunk_id in turn if chunk_id is not None))
-    # A piece is led by one of its best that the whole question found too, else by its best.
+    # The leader of a piece is one of its best hits that is also a first hit of the whole question, else its best hit.
     head = whole.chunk_ids[:_KEPT_FIRST]
     leaders = [
         next((id_ for id_ in hits.chunk_ids[:_SEEN] if id_ in head), hits.chunk_ids[0]) for hits in pieces if hits.hits
@@ -705,7 +707,7 @@ def _merged(whole: FusedHits, pieces: Sequence[FusedHits], limit: int) -> FusedH
 
 
 def _shared_out(whole: FusedHits, parts: Sequence[str], found: Sequence[FusedHits], limit: int) -> FusedHits:
-    """Return the parts' hits and the whole question's in turn, so that each part has its share of places and budget."""
+    """Interleave the hits of the parts and of the whole question, so that each part gets a share of the budget."""
     lists = [*found, whole]
     order = list(dict.fromkeys(id_ for turn in zip_longest(*(hits.chunk_ids for hits in lists)) for id_ in turn if id_))
     entities = round_robin([hits.entities for hits in (whole, *found)], key=str)
@@ -722,20 +724,20 @@ def _shared_out(whole: FusedHits, parts: Sequence[str], found: Sequence[FusedHit
 
 
 def _spread(whole: FusedHits, aspects: Sequence[FusedHits], limit: int) -> FusedHits:
-    """Return the hits of all in turns of documents, the best chunk of each first.
+    """Interleave the hits of all searches by document, the best chunk of each document first.
 
-    Documents are ordered by reciprocal rank: among those near by vector and those found by words, which both count for
-    the whole question whatever the one weighs beside the other for a chunk, and, as much as these together, by aspect.
+    Documents are ordered by reciprocal rank: in the whole question's lists by vector and by words, which count equally
+    here whatever their weights for a chunk, and in the lists of the aspects, which together count as much.
     """
     lists = [whole, *aspects]
     sources = {chunk_id: source for hits in lists for chunk_id, source in hits.sources.items()}
-    # Not by `hit.score`: that is their sum by what each is worth for a chunk, less what further chunks of a document
-    # lose. So a factor for documents, such as `_hits` may have, has to multiply these, too.
+    # `hit.score` is not used: it is a weighted sum of the channels, lowered for further chunks of a document. So a
+    # factor for documents, as in `_hits`, must multiply these scores, too.
     plain = [{hit.chunk_id: hit.scores[name] for hit in whole.hits if name in hit.scores} for name in _PLAIN]
     plain = [scores for scores in plain if scores] or [{hit.chunk_id: hit.score for hit in whole.hits}]
     ranked = [(ordered(scores), 1.0 / len(plain)) for scores in plain]
     ranked += [(hits.chunk_ids, 1.0 / len(aspects)) for hits in aspects]
-    # What only names or bridges found comes last.
+    # Documents found only by names or bridges come last.
     worth = dict.fromkeys(sources.values(), 0.0)
     for chunk_ids, weight in ranked:
         for rank, source in enumerate(dict.fromkeys(sources[id_] for id_ in chunk_ids), start=1):
@@ -748,9 +750,9 @@ def _spread(whole: FusedHits, aspects: Sequence[FusedHits], limit: int) -> Fused
 
 
 def _by_place(chunk_ids: Sequence[str], lists: Sequence[FusedHits]) -> tuple[FusedHit, ...]:
-    """Return the hits of these chunks, the last ones found, scored by place.
+    """Return the hits of these chunks, each from the last list that has it, scored by place.
 
-    Scores of several searches do not compare; within each of the lists that took turns, `hit.score` made the order.
+    Scores of several searches are not comparable; `hit.score` ordered each of the interleaved lists by itself.
     """
     known: Mapping[str, FusedHit] = {hit.chunk_id: hit for hits in lists for hit in hits.hits}
     return tuple(replace(known[chunk_id], score=score) for chunk_id, score in by_place(chunk_ids).items())

@@ -1,10 +1,10 @@
-"""What is read from a question before it is searched: keywords and what it asks for, by a chat model or by rules.
+"""Extracts the keywords and the understanding of a question before the search, by a chat model or by rules.
 
-Keywords that the caller gives are used as they are. Otherwise a chat model names them (its wrapper keeps the reply);
-without one, or when its reply is unusable, they are found locally: names are low-level, other content words
-high-level, and a side that would be empty borrows the other's. What follows from empty lists are the rules of
-LightRAG. Of what a question asks for, `query.understanding` has the rules; what a model leaves out or garbles is filled
-in from them. A model that is out of reach is an error, never a reason to guess.
+Keywords given by the caller are used unchanged. Otherwise a chat model extracts them (its wrapper caches the reply).
+Without a chat model, or if its reply is unusable, rules do: names become low-level keywords, other content words
+high-level ones, and an empty list is filled from the other. Empty lists are handled by LightRAG's rules.
+`query.understanding` has the rules for understanding a question; they fill in what a model omits or garbles. An
+unreachable model is an error, never a reason to guess.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class FoundIn(Generic[T]):
-    """What was found in a question, warnings, and the tokens that a chat model spent."""
+    """A result extracted from a question, with warnings and the tokens that a chat model spent."""
 
     found: T
     warnings: tuple[str, ...] = ()
@@ -48,10 +48,10 @@ async def find_in(
     read: Callable[[str], T],
     by_rules: Callable[[str], T],
 ) -> FoundIn[T]:
-    """Return what a chat model finds in a question, asked by the prompt of this name, or rules without one.
+    """Extract something from a question by a chat model with the prompt named `what`, or by rules without a model.
 
     Raises:
-        ModelError: The chat model failed; an unusable reply is not a failure but a warning.
+        ModelError: The chat model failed. An unusable reply only causes a warning, and the rules are used.
     """
     usage, warnings = Usage(), ()
     if chat is not None:
@@ -69,7 +69,7 @@ async def find_in(
 
 # Keywords.
 
-# A model that loops can name thousands.
+# A looping model can return thousands of keywords.
 _MAX_KEYWORDS = 64
 _MAX_KEYWORD_LENGTH = 512
 _SHORT_QUESTION = 50
@@ -79,11 +79,11 @@ _LOW_KEY = re.compile(r"(?:^|[^a-z])low|^ll(?![a-z])|低", re.IGNORECASE)
 
 
 async def find_keywords(plan: Plan, chat: ChatModel | None) -> FoundIn[Keywords | None]:
-    """Return what to search with, None when a long question has no keywords; raises as `find_in`."""
+    """Return the keywords to search with, None for a long question without keywords; raises as `find_in` does."""
     if plan.keywords is not None:
         found = FoundIn(plan.keywords)
     else:
-        # The reply is two short lists.
+        # The reply consists of two short lists.
         known = plan.question, chat, "keywords", plan.settings.keyword_language, 1024
         found = await find_in(*known, parse_keywords, local_keywords)
     keywords = found.found
@@ -101,7 +101,7 @@ async def find_keywords(plan: Plan, chat: ChatModel | None) -> FoundIn[Keywords 
 
 
 def local_keywords(question: str) -> Keywords:
-    """Return keywords found without a model; both lists are empty when the question has no content words."""
+    """Extract keywords without a model; both lists are empty if the question has no content words."""
     (sentences,) = read_texts([question])
     names = _unique(name.text for sentence in sentences for name in sentence.names)
     words = (phrase.text.casefold() for sentence in sentences for phrase in sentence.phrases)
@@ -110,14 +110,14 @@ def local_keywords(question: str) -> Keywords:
 
 
 def parse_keywords(reply: str) -> Keywords:
-    """Read keywords from a model's reply, however it is dressed.
+    """Parse keywords from a model's reply, leniently.
 
-    Thinking, code fences and text around the JSON are skipped, JSON is repaired, keys may be spelled differently
-    (`highLevel`, `hl_keywords`, `高级关键词`) or lie one level deeper, and lists may be strings split by commas,
-    semicolons or lines. At most 64 keywords a list are kept.
+    Skips thinking, code fences and text around the JSON, and repairs the JSON. Keys may be spelled differently
+    (`highLevel`, `hl_keywords`, `高级关键词`) or nested one level deeper, and a list may be a string separated by
+    commas, semicolons or line breaks. Keeps at most 64 keywords per list.
 
     Raises:
-        BadModelReply: There is no JSON object with either list in it.
+        BadModelReply: The reply has no JSON object with either list.
     """
     candidates = list(objects_in(reply))
     high, low = _find(candidates, _HIGH_KEY), _find(candidates, _LOW_KEY)
@@ -132,7 +132,7 @@ def _find(candidates: list[Mapping[str, Any]], key: re.Pattern[str]) -> Any:
 
 
 def _words(value: Any, most: int = _MAX_KEYWORDS, *, split: bool = True) -> tuple[str, ...]:
-    """Return the texts of a list or an object, of an object in a list its first; a lone text is split into words."""
+    """Return the strings in a list or object, of an object within a list only the first; split a bare string."""
     if isinstance(value, str):
         return _unique(_SEPARATORS.split(value) if split else [value])[:most]
     if isinstance(value, Mapping):
@@ -153,7 +153,7 @@ def _unique(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in stripped if word))[:_MAX_KEYWORDS]
 
 
-# What a question asks for.
+# Understanding of a question.
 
 _KINDS = (
     (QuestionKind.COMPARE, late_pattern(r"compar|contrast|比较|对比")),
@@ -168,7 +168,7 @@ _MAX_EXPANSIONS = 8
 
 
 def read_understanding(reply: str, question: str, by_rules: Understanding) -> Understanding:
-    """Return a model's understanding, however it is dressed, completed from the rules', whose language is kept.
+    """Parse a model's understanding of a question leniently; gaps and the language come from `by_rules`.
 
     Raises:
         BadModelReply: The reply names no kind of question.
@@ -207,10 +207,10 @@ def _first(objects: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Any:
 
 
 async def find_understanding(question: str, chat: ChatModel | None, language: str = "") -> FoundIn[Understanding]:
-    """Return what a question asks for, as `find_in` does; expansions are in `language`, empty for the question's."""
+    """Return a question's understanding, by `find_in`; expansions are in `language`, or the question's if empty."""
     by_rules = await asyncio.to_thread(understand_by_rules, question)
     return await find_in(
-        # The reply is a small object with names, parts and words.
+        # The reply is a small JSON object with names, parts and words.
         *(question, chat, "understanding", language, 2048),
         lambda reply: read_understanding(reply, question, by_rules),
         lambda _: by_rules,

@@ -1,6 +1,6 @@
-"""From the words of a question to the entities that they name, and the paths between these.
+"""Links the words of a question to the entities that they name, and finds the paths between these.
 
-Every run of words that is a name counts; then aliases, misspelt names and names that are nearly right.
+Names are matched exactly first, then as aliases, misspelt names and near matches.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class LinkedEntity:
     """An entity that the question names.
 
     Attributes:
-        start: First character of it in the question.
-        end: One past the last.
-        chunk_ids: Chunks that are about it, in canonical order, at most as many as were read.
+        start: Offset of its first character in the question.
+        end: Offset one past its last character.
+        chunk_ids: Chunks that are about it, in canonical order, as far as they were read.
     """
 
     id: str
@@ -46,44 +46,44 @@ class LinkedEntity:
 
 @dataclass(frozen=True, slots=True)
 class Respelt:
-    """A question with its misspelt names corrected, and each corrected word as it was written and as it is read."""
+    """A question with its misspelt names corrected, and the `(written, corrected)` pair of each such word."""
 
     question: str
     changes: tuple[tuple[str, str], ...] = ()
 
     def read(self, part: str) -> str:
-        """Return a part of the question, or a rewriting of it, corrected in the same way."""
+        """Return a part or a rewriting of the question with the same corrections."""
         for written, read in self.changes:
             part = re.sub(rf"\b{re.escape(written)}\b", lambda _, read=read: read, part)
         return part
 
 
-# Which entities a text names: every run of words in it that is the name of one.
+# The entities that a text names: every run of words that is the name of one.
 #
-# Runs are looked up by the id that a name has, so case, width and quotation marks do not matter and nothing is
-# searched. In a question every run of up to twelve words (of Chinese: characters) is tried, one of more than five
-# only if it begins and ends in a capital or a digit, unless the question has none. In a passage only runs within a
-# sentence are tried that begin and end so, and of Chinese those near its start: what an extractor left out of a
-# passage is found again here, if some other passage is about it. Of names inside one another the longest counts.
+# Runs are looked up by the id that a name maps to, so case, width and quotation marks do not matter and no index is
+# searched. In a question every run of up to twelve words (in Chinese: characters) is tried, but one of more than five
+# only if its first and last word begin with a capital or a digit, unless the question has no capitals. In a passage
+# only such runs within a sentence are tried, in Chinese only those near its start. This finds entities that an
+# extractor missed in the passage, if another passage is about them. Of nested names the longest counts.
 
 _UNIT = late_pattern(rf"[{HAN}]|[^\W{HAN}]+")
 _HAN = late_pattern(rf"[{HAN}]")
 _SPACE = late_pattern(r"\s+")
-# Where a sentence may end; at the first two it does where the word before begins with a small letter.
-# A line may end within a name, but a paragraph does not, nor a line before a heading or an item of a list.
+# Possible ends of a sentence; the first two signs end one only if the word before begins with a lower-case letter.
+# A name may continue after a line break, but not into another paragraph, a heading or a list item.
 _STOP = late_pattern(r"[.;。！？；，、：]|\n(?=[ \t]*\n|[ \t]*(?:[-*+#>|•]|\d{1,3}[.)][ \t]))")
 _UNSURE_STOPS = ".;"
-# A number's last digit and the sign between it and another that belongs to it.
+# The last digit of a number and the sign that joins the next number to it.
 _NUMBERS_JOINED = late_pattern(r"\d[-.:/](?=\d)")
 _ASCII_QUOTES = "\"'`"
 _WITHOUT_QUOTES = str.maketrans("", "", _ASCII_QUOTES)
-# Where a name is more than letters to be lowered: what is not plain ASCII, quotation marks, the first of two spaces.
+# Characters for which lower-casing alone does not give the key of a name: non-ASCII, quotation marks, double spaces.
 _UNEVEN = late_pattern(rf"[^ -~]|[{_ASCII_QUOTES}]| (?= )")
 _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 _LONGEST = 12
 _LONGEST_IN_SMALL_LETTERS = 5
 _LONGEST_IN_PASSAGE = 6
-# A question has some twenty words; what is asked about a pasted text stands at its start or is not short.
+# A question has some twenty words; in a pasted text only the start is read.
 _MOST_UNITS = 96
 # Runs tried in one passage: all of an English one of 300 words, the first 40 characters of a Chinese one.
 _MOST_RUNS = 480
@@ -92,9 +92,9 @@ _NOT_ABOUT = (1 << 63) - 1
 
 
 class QuestionSpan(NamedTuple):
-    """A run of words that may be a name: its text, where it stands, and the id of the entity of that name.
+    """A run of words that may be a name: its text, its span, and the id of the entity of that name.
 
-    A tuple, since a question makes hundreds of them.
+    It is a tuple because a question has hundreds of them.
     """
 
     text: str
@@ -105,16 +105,16 @@ class QuestionSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Entities that a question names: those whose name is part of no longer one, in order, and the ids of all."""
+    """Entities that a question names: in order those not nested in a longer name, and the ids of all of them."""
 
     longest: tuple[LinkedEntity, ...] = ()
     all_ids: frozenset[str] = frozenset()
 
 
 def question_spans(question: str) -> list[QuestionSpan]:
-    """Return every run of words that may be a name, each id once."""
+    """Return every run of words that may be a name, deduplicated by entity id."""
     units = [match.span() for _, match in zip(range(_MOST_UNITS), _UNIT.finditer(question), strict=False)]
-    # Who writes capitals, other than at the start and in "I", writes them in long names too.
+    # A question with capitals, other than at the start and in "I", has them in long names too.
     has_capitals = any(question[start].isupper() and end - start > 1 for start, end in units[1:])
     longest = _LONGEST_IN_SMALL_LETTERS if has_capitals else _LONGEST
     begins = [_begins_name(question[start]) for start, _ in units]
@@ -128,15 +128,15 @@ def question_spans(question: str) -> list[QuestionSpan]:
 
 
 def passage_runs(text: str, extracted: Iterable[str] = ()) -> dict[str, tuple[int, int]]:
-    """Return where in a passage stands what looks like a name: start and end by the id of the entity of that name.
+    """Return the spans in a passage that look like names, by the id of the entity of that name.
 
-    Runs within names that an extractor found in it are left out.
+    Runs within names that an extractor found in the passage are left out.
     """
     return _by_id(text, _name_runs(text, _NamedParts(text, extracted))[:_MOST_RUNS])
 
 
 class _NamedParts:
-    """Where names stand in a text."""
+    """The spans of known names in a text."""
 
     def __init__(self, text: str, names: Iterable[str]) -> None:
         ends: dict[int, int] = {}
@@ -146,21 +146,21 @@ class _NamedParts:
                 ends[start] = max(ends.get(start, 0), start + len(name))
                 start = text.find(name, start + 1)
         self._starts = sorted(ends)
-        # What begins earlier may reach further.
+        # A name that begins earlier may reach further.
         self._reached = list(accumulate((ends[start] for start in self._starts), max))
 
     def reach(self, place: int) -> int:
-        """Return the end of the name in which a place lies, 0 if it is in none."""
+        """Return the furthest end of the names that begin at or before a position, 0 if there are none."""
         order = bisect_right(self._starts, place)
         return self._reached[order - 1] if order else 0
 
 
 def _name_runs(text: str, extracted: _NamedParts) -> list[tuple[int, int]]:
-    """Return the runs in order; some more than are tried, where a text has so many."""
+    """Return the runs in order; a long text may yield some more than `_MOST_RUNS`."""
     units = [match.span() for match in _UNIT.finditer(text)]
-    # Where numbers start and end within longer ones, such as 192.168.0.1: these parts are no names.
+    # Starts and ends of numbers within longer ones, such as 192.168.0.1: these parts are no names.
     inner = {place for match in _NUMBERS_JOINED.finditer(text) for place in (match.start() + 1, match.end())}
-    # Where sentences surely end, and where the text does; after an initial or "Bros." a name may go on.
+    # Certain ends of sentences, and the end of the text; after an initial or "Bros." a name may continue.
     ends: list[int] = []
     for match in _STOP.finditer(text):
         stop = match.start()
@@ -172,7 +172,7 @@ def _name_runs(text: str, extracted: _NamedParts) -> list[tuple[int, int]]:
             ends.append(stop)
     ends.append(len(text))
     runs: list[tuple[int, int]] = []
-    # Of signs of words in ASCII, capitals and digits come before all others.
+    # Among ASCII word characters, digits and capitals sort before all others.
     bounds = [
         place
         for place, (start, _) in enumerate(units)
@@ -201,10 +201,10 @@ def _begins_name(sign: str) -> bool:
 
 
 def _by_id(text: str, runs: Sequence[tuple[int, int]]) -> dict[str, tuple[int, int]]:
-    """Return runs, given in order, by the id of the entity of that name: of equal names the longest, the first."""
+    """Map entity ids to the runs with that name; of equal names the longest run wins, then the first."""
     found: dict[str, tuple[int, int]] = {}
     lowered = text.lower() if text.isascii() else text.translate(_ASCII_LOWER)
-    # Nothing in most questions is `_UNEVEN`, as is quickly seen.
+    # Most questions contain nothing `_UNEVEN`, which this check finds quickly.
     is_plain = text.isascii() and text.isprintable() and not any(sign in text for sign in (*_ASCII_QUOTES, "  "))
     uneven = [] if is_plain else [match.start() for match in _UNEVEN.finditer(text)]
     for run in runs:
@@ -219,7 +219,7 @@ def _by_id(text: str, runs: Sequence[tuple[int, int]]) -> dict[str, tuple[int, i
 
 
 def _key(run: str) -> str:
-    """Return the key of a name; of a run of plain ASCII without the full cleaning, which changes nothing else in it."""
+    """Return the key of a name; plain ASCII skips the full normalisation, which would not change it further."""
     if run.isascii() and len(run) <= MAX_NAME_LENGTH:
         text = " ".join(run.split())
         if text.isprintable():
@@ -228,7 +228,7 @@ def _key(run: str) -> str:
 
 
 def link_entities(spans: Sequence[QuestionSpan], places: Mapping[str, EntityPlaces]) -> Named:
-    """Return the entities among the runs of a question, given where those that exist are mentioned."""
+    """Return the entities that a question's runs name, given the mention places of the entities that exist."""
     known = [span for span in spans if span.entity_id in places]
     linked = tuple(
         LinkedEntity(span.entity_id, span.text, span.start, span.end, places[span.entity_id].about)
@@ -240,7 +240,7 @@ def link_entities(spans: Sequence[QuestionSpan], places: Mapping[str, EntityPlac
 def named_in_passage(
     chunk_id: str, text: str, runs: Mapping[str, tuple[int, int]], places: Mapping[str, EntityPlaces]
 ) -> list[EntityMention]:
-    """Return mentions of the entities that a passage names and that other passages are about, in order."""
+    """Return mentions, in order, of the entities that a passage names and that other passages are about."""
     known = [
         QuestionSpan(text[start:end], start, end, id_)
         for id_, (start, end) in runs.items()
@@ -256,7 +256,7 @@ def named_in_passage(
 
 
 def is_name_like(run: str) -> bool:
-    """Return whether a run of words begins and ends in one with a capital or a digit first, or is Chinese."""
+    """Return whether the first and last word of a run each begin with a capital, a digit or a Chinese character."""
     if "a" <= run[:1] <= "z":
         return False
     units: list[str] = _UNIT.findall(run)
@@ -264,7 +264,7 @@ def is_name_like(run: str) -> bool:
 
 
 def _longest(spans: Sequence[QuestionSpan]) -> list[QuestionSpan]:
-    """Return the spans that lie within no longer one."""
+    """Return the spans that are not nested in a longer one."""
     return [
         span
         for span in spans
@@ -275,32 +275,33 @@ def _longest(spans: Sequence[QuestionSpan]) -> list[QuestionSpan]:
     ]
 
 
-# Names in a question that are misspelt: words that stand in no document, read as a near one that does.
+# Misspelt names in a question: words in no document, corrected to a similar word that is in one.
 #
-# Only a word that no document holds is doubted, so a name that is there never gives way to another. What may be meant
-# is looked for in the chunks nearest to the question by vector, which a slip of the finger hardly leads astray;
-# nothing else is searched. Writing without letter case, such as Chinese, has no such words.
+# Only a word in no document is corrected, so an existing name is never replaced by another. Corrections come only from
+# the chunks nearest to the question by vector, which a typing error hardly affects. Scripts without letter case, such
+# as Chinese, have no such words.
 
-# Letters of scripts that put spaces between words; Chinese, Thai, Japanese and Korean write on without.
+# Letters of scripts that put spaces between words, unlike Chinese, Thai and Japanese; Korean is left out too.
 _LETTER = rf"[^\W\d_{HAN}\u0e00-\u0eff\u1100-\u11ff\u3041-\u30ff\uac00-\ud7af]"
-# Whole words of letters; what has digits or hyphens is an identifier, of which every character counts.
+# Whole words of letters; a word with digits or hyphens is an identifier, in which every character counts.
 _WORD = late_pattern(rf"(?<![\d_-])(?<!{_LETTER}){_LETTER}{{5,}}(?![\d_-])(?!{_LETTER})")
-# A letter left out, put in, changed or swapped with the next; from two on it may be another name (Australia, Austria).
+# Edits: a letter omitted, inserted, changed or swapped with the next; with two it may be another name (Australia,
+# Austria).
 _MOST_SLIPS = 1
 _MOST_WORDS = 8
 _CHUNKS_READ = 20
 
 
 async def respell(store: StoreView, question: str, named: Named, near: Sequence[str]) -> Respelt:
-    """Return the question with the misspelt names that could be read.
+    """Return the question with its misspelt names corrected where a similar word is found.
 
     Args:
-        store: Asked once for words, and once for chunks where one is in no document.
+        store: Queried once for words, and once for chunks if a word is in no document.
         question: The question.
-        named: What it names; nothing of that is doubted.
+        named: The entities it names; their names are not corrected.
         near: Ids of chunks near it by vector, nearest first.
     """
-    # Words outside of known names that may be part of one; without any capital, all may be.
+    # Words outside known names that may be names: the capitalised ones or, in a question without capitals, all.
     has_capitals = any(character.isupper() for character in question[1:])
     free = (
         word
@@ -317,7 +318,7 @@ async def respell(store: StoreView, question: str, named: Named, near: Sequence[
     if not unknown:
         return Respelt(question)
     chunks = await store.records.get_chunks(near[:_CHUNKS_READ])
-    # Each of these words is read as the nearest one of these chunks, if one is near.
+    # Each unknown word is corrected to the most similar word of these chunks, if one is similar enough.
     spelt: dict[str, str] = {}
     for chunk in chunks:
         for found in _WORD.findall(chunk.text):
@@ -327,7 +328,7 @@ async def respell(store: StoreView, question: str, named: Named, near: Sequence[
     end = 0
     for word in unknown:
         written = word.group()
-        # Hardly anybody misses the first letter, and two names that differ in it are two names.
+        # The first letter is hardly ever misspelt, and names that differ in it are different names.
         same_start = [key for key in spelt if key[0] == written[0].lower()]
         if nearest := extractOne(written.lower(), same_start, scorer=OSA.distance, score_cutoff=_MOST_SLIPS):
             pieces += question[end : word.start()], spelt[nearest[0]]
@@ -336,24 +337,23 @@ async def respell(store: StoreView, question: str, named: Named, near: Sequence[
     return Respelt("".join((*pieces, question[end:])), tuple(changes))
 
 
-# Entities that a question names otherwise than by the name their id stands for.
+# Entities that a question names by an alias.
 #
-# An alias (an acronym, a name before a merge or a rename) has no entity of its own: its mentions count for another.
-# So what may be a name in the question and led to none is looked for as a phrase in the names of entities, and each
-# found is asked for the names that its mentions bear; one of these must be the run of words, in all its letters.
-# Under a filter these are names that matching documents give.
+# An alias (an acronym, a name before a merge or a rename) has no entity of its own: its mentions count for another
+# one. So runs that may be names but match no entity are searched as phrases in the names of entities; a run is an alias
+# if it equals a whole name in that entity's mentions. Under a filter only names in matching documents count.
 
-# Aliases are short: of a question of twenty words these are nearly all runs of capitalised words.
+# Aliases are short: in a question of twenty words this covers nearly all runs of capitalised words.
 _LONGEST_ALIAS = 48
 _MOST_PHRASES = 32
-# Entities read per phrase; a word that more names hold seldom is the alias of one.
+# Entities read per phrase; a word in more names than this is seldom an alias.
 _PER_PHRASE = 8
 
 
 def alias_spans(question: str, spans: Sequence[QuestionSpan], named: Named) -> list[QuestionSpan]:
-    """Return the runs of a question that may be aliases: like a name, short, and not within a name that was found.
+    """Return the runs of a question that may be aliases: name-like, short, and not within a name already found.
 
-    A question without any capital is taken as one whose writer left them out: every run of it may be one.
+    In a question without capitals every run may be an alias.
     """
     has_capitals = any(character.isupper() for character in question[1:])
     free = [
@@ -370,12 +370,12 @@ def alias_spans(question: str, spans: Sequence[QuestionSpan], named: Named) -> l
 async def find_aliases(
     store: StoreView, spans: Sequence[QuestionSpan], mentions: int
 ) -> tuple[list[QuestionSpan], dict[str, EntityPlaces]]:
-    """Return the runs that are an alias, with the id of the entity whose alias they are, and where these are mentioned.
+    """Return the runs that are aliases, each with its entity's id, and the mention places of these entities.
 
     Args:
-        store: Asked once for phrases, for the entities that hold them, and for evidence of those that are so called.
-        spans: What `alias_spans` gave.
-        mentions: Mentions read of each.
+        store: Queried once each for phrases, for entities with them in their names, and for evidence of matching ones.
+        spans: The result of `alias_spans`.
+        mentions: Number of mentions to read per entity.
     """
     phrases: dict[tuple[str, ...], list[QuestionSpan]] = {}
     for span in spans:
@@ -388,12 +388,12 @@ async def find_aliases(
     tried = [span for group in phrases.values() for span in group]
     names = {span.entity_id for span in tried}
     entities = await store.graph.get_entities(list(dict.fromkeys(id_ for ids in holders for id_ in ids)))
-    # Most hold a word of the question in a longer name. What mentions say of a common one under a filter is much.
+    # Most hold the phrase only within a longer name. They are dropped because evidence of a common entity is large.
     wanted = [item.id for item in entities if not names.isdisjoint(map(name_to_entity_id, (item.name, *item.aliases)))]
     if not wanted:
         return [], {}
     evidence, _ = await store.records.get_evidence(wanted, [], mentions)
-    # Per id of a name, the entity that most mentions of this name count for; ties by id.
+    # Per id of a name, the entity with most mentions under this name; ties by id.
     counted: dict[str, tuple[int, str, EntityEvidence]] = {}
     for item in evidence:
         for name, count in item.names.items():
@@ -405,29 +405,29 @@ async def find_aliases(
     return found, {item.id: places_of(item, mentions) for item in aliases.values()}
 
 
-# Names of entities that are nearly as somebody wrote them, to be proposed where there is no entity of that name.
+# Entities with a name similar to a given one, as suggestions where no entity has that name.
 #
-# One slip in four characters, two at the most, leaves a part of the name as it is; entities are looked up by these
-# parts (`NameIndex`), and their names compared. Nothing is read so by itself: identifiers that differ in one digit
-# are two.
+# With one edit per four characters, at most two, a part of the name is unchanged; entities are looked up by such parts
+# (`NameIndex`) and their names compared. These are suggestions only, never applied automatically: identifiers that
+# differ in one digit are different.
 
 _MOST_SLIPS_OF_NAMES = 2
 _CHARACTERS_PER_SLIP = 4
 _CANDIDATES = 200
-# From here on a third of a name is long enough to be looked up.
+# From this length a third of a name is long enough to look up.
 _LONG = 12
 
 
 async def near_entities(store: Store, name: str, view: StoreView | None = None) -> list[Entity]:
-    """Return entities with a name or alias that is nearly a name, the nearest first; none for short names.
+    """Return entities with a name or alias similar to `name`, the nearest first; none for short names.
 
-    All entities count without a view.
+    Without a view all entities of the store count.
     """
     key = entity_key(name)
     slips = min(_MOST_SLIPS_OF_NAMES, len(key) // _CHARACTERS_PER_SLIP)
     if not slips:
         return []
-    # Parts of which hardly any name that differs by so many slips has none.
+    # Nearly every name within that many edits contains at least one of these parts.
     size = -(-len(key) // (slips + 1))
     parts = [key[start : start + size] for start in range(0, len(key), size)]
     if len(key) < _LONG:
@@ -438,7 +438,7 @@ async def near_entities(store: Store, name: str, view: StoreView | None = None) 
     entities = await (view or store).graph.get_entities(list(ids))
     ranked: list[tuple[int, Entity]] = []
     for entity in entities:
-        # Letters left out, put in, changed or swapped, to the nearest of its names.
+        # Edit distance (letters omitted, inserted, changed or swapped) to the nearest of its names.
         names = map(entity_key, (entity.name, *entity.aliases))
         ranked.append((min(OSA.distance(key, other, score_cutoff=slips) for other in names), entity))
     ranked.sort(key=lambda item: (item[0], -item[1].degree, item[1].name))
@@ -449,14 +449,14 @@ async def near_entities(store: Store, name: str, view: StoreView | None = None) 
 _MOST_ENTITIES = 3
 _MOST_RELATIONS = 3
 _PATHS_PER_PAIR = 2
-# Entities that all is related to tie nothing together, and finding that out must not take long.
+# A hub that everything is related to explains no connection, so the search for paths is bounded.
 _MOST_VISITED = 4000
 
 
 async def find_paths(graph: GraphStore, entity_ids: Sequence[str]) -> tuple[GraphPath, ...]:
-    """Return the shortest paths between these entities, at most two a pair and three relations long.
+    """Return the shortest paths between these entities, at most two per pair and three relations long.
 
-    Only the first three entities count; pairs without a path are left out, and of equal paths the first is kept.
+    Only the first three entities count; pairs without a path are left out, and equal paths are deduplicated.
     """
     pairs = list(combinations(list(dict.fromkeys(entity_ids))[:_MOST_ENTITIES], 2))
     if not pairs:

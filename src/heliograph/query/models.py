@@ -37,13 +37,13 @@ from heliograph.settings import QuerySettings
 
 
 class Failure(StrEnum):
-    """Why a question has no context. An outage is never one of these: it is raised.
+    """Why a question has no context. An outage is never a `Failure`; it is raised as an error.
 
     Attributes:
-        NO_KEYWORDS: The question has none, so nothing was searched.
-        NO_RESULTS: Nothing was found.
-        BELOW_THRESHOLD: Chunks alone were found, and the reranker scores none as high as `rerank.min_score`.
-        EMPTY_CONTEXT: Something was found, and nothing fits the budgets.
+        NO_KEYWORDS: The question has no keywords, so nothing was searched.
+        NO_RESULTS: The search found nothing.
+        BELOW_THRESHOLD: The search found only chunks, and the reranker scores all of them below `rerank.min_score`.
+        EMPTY_CONTEXT: The search found something, but nothing fits the token budgets.
     """
 
     NO_KEYWORDS = "no_keywords"
@@ -57,8 +57,8 @@ class Keywords:
     """The keywords of a search.
 
     Attributes:
-        high_level: Themes; searched among the relations.
-        low_level: Names and details; searched among the entities.
+        high_level: Themes; they search the relations.
+        low_level: Names and details; they search the entities.
     """
 
     high_level: tuple[str, ...] = ()
@@ -67,15 +67,15 @@ class Keywords:
 
 @dataclass(frozen=True, slots=True)
 class FusedHit:
-    """What a fused search knows of a chunk: why it stands where it stands.
+    """A chunk found by a fused search, with the scores that explain its rank.
 
     Attributes:
-        score: What it is ranked by, higher is better; comparable within one search only.
-        scores: Per channel what it adds: `vector` (the cosine, whichever channel found the chunk, which is not kept),
-            `keyword`, `entity` (about an entity that the question names), `bridge`, `graph`. Zeros are left out. Their
-            sum is `score`, unless the document has a better hit (then `score` is lower, by `FusionParameters.again`)
-            or hits were fused by rank.
-        path: Chunks from which bridges led to it, the first hit first; empty if none did.
+        score: The score it is ranked by; higher is better, comparable within one search only.
+        scores: Contribution of each channel: `vector` (the cosine, also where another channel found the chunk; which
+            one did is not recorded), `keyword`, `entity` (the chunk is about an entity that the question names),
+            `bridge`, `graph`. Zeros are left out. `score` is their sum, unless the document has a better hit (then
+            `score` is lower, by `FusionParameters.again`) or hits were fused by rank.
+        path: Chunks from which bridges led to this one, the first hit first; empty if no bridge did.
     """
 
     chunk_id: str
@@ -88,14 +88,14 @@ class FusedHit:
 class SourceMark:
     """How a chunk was found; written `E5/2`.
 
-    On the wire it is always this text: `source_marks` in `/query/data`, `found_by` in `/api/v1/retrieve` and `marks` in
+    The wire always uses this text: `source_marks` in `/query/data`, `found_by` in `/api/v1/retrieve` and `marks` in
     an explanation are lists of it.
 
     Attributes:
-        origin: `C` by a search for chunks: by its own vector or, where channels are fused, by any of them; `E` through
-            entities, `R` through relations.
-        frequency: Selected entities or relations that list the chunk; 1 for `C`.
-        order: Place in the list of that origin, from 1.
+        origin: `C` for a search for chunks (by vector or, where channels are fused, by any channel), `E` for a search
+            through entities, `R` for one through relations.
+        frequency: Number of selected entities or relations that list the chunk; 1 for `C`.
+        order: Position in the list of that origin, from 1.
     """
 
     origin: Literal["C", "E", "R"]
@@ -108,12 +108,12 @@ class SourceMark:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedEntity:
-    """An entity within the budget.
+    """An entity within the token budget.
 
     Attributes:
         entity: The entity.
-        sources: Sources of its first 75 chunks, each once.
-        reference_id: The first reference among them, or empty.
+        sources: Distinct sources of its first 75 chunks.
+        reference_id: The first reference among these sources, or empty.
     """
 
     entity: Entity
@@ -123,13 +123,13 @@ class RetrievedEntity:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedRelation:
-    """A relation within the budget.
+    """A relation within the token budget.
 
     Attributes:
         relation: The relation.
-        degree: The sum of two degrees, that of one end and that of the other.
-        sources: Sources of its first 75 chunks, each once.
-        reference_id: The first reference among them, or empty.
+        degree: The sum of the degrees of its two ends.
+        sources: Distinct sources of its first 75 chunks.
+        reference_id: The first reference among these sources, or empty.
     """
 
     relation: Relation
@@ -140,18 +140,19 @@ class RetrievedRelation:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedChunk:
-    """A chunk within the budget.
+    """A chunk within the token budget.
 
     Attributes:
         chunk: The chunk.
         source: Source of its document.
         reference_id: Number of that source in the list of references.
-        marks: How it was found: `C`, `E`, `R`, those that apply.
-        rerank_score: What the reranker gave it; None without one.
-        scores: What each channel adds to its score, as in `FusedHit`; empty in the modes that merge round robin.
-        score: What it is ordered by, higher is better, comparable within one retrieval only: `rerank_score`, or, of a
-            chunk that no reranker scored, what `MergedChunks.totals` says. So a factor or a bound of the ranking has to
-            count there, and not in `scores`. A budget may put chunks first that it must not cut.
+        marks: How it was found: those of `C`, `E` and `R` that apply.
+        rerank_score: The reranker's score; None without a reranker.
+        scores: Contribution of each channel, as in `FusedHit`; empty in the modes that merge round robin.
+        score: The score that orders chunks; higher is better, comparable within one retrieval only. It is
+            `rerank_score` or, for a chunk that no reranker scored, its value in `MergedChunks.totals`. So apply a
+            factor or bound of the ranking to the totals, not to `scores`. A token budget may move chunks to the front
+            that it must not cut.
     """
 
     chunk: Chunk
@@ -164,19 +165,19 @@ class RetrievedChunk:
 
     @property
     def channel_total(self) -> float:
-        """How well the channels found it, whatever it is ordered by: `scores` added up, 0 where none were fused."""
+        """The sum of the channels' `scores`, whichever score orders the chunks; 0 where no channels were fused."""
         return sum(self.scores.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A source that the context quotes; several documents may have it.
+    """A source that the context quotes; several documents may share it.
 
     Attributes:
         reference_id: `"1"`, `"2"`, ...: most quoted first.
-        source: As the documents have it.
-        count: Chunks of it in the context.
-        other_sources: Sources of documents with the same text.
+        source: The documents' source.
+        count: Number of its chunks in the context.
+        other_sources: Sources of other documents with the same text.
     """
 
     reference_id: str
@@ -187,15 +188,15 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What an answer may draw on.
+    """The retrieved material that an answer may use.
 
     Attributes:
-        text: All of it as a chat model reads it; empty when there is nothing, or nobody asked for it.
+        text: The whole context as a chat model reads it; empty if there is no context or no text was requested.
         entities: Entities, best first.
         relations: Relations, best first.
         chunks: Chunks, best first.
         references: Sources of the chunks.
-        paths: Shortest paths between entities that the question names; None where they are not looked for.
+        paths: Shortest paths between entities that the question names; None where no paths are searched.
     """
 
     text: str = ""
@@ -207,15 +208,16 @@ class Context:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing in it."""
+        """Whether the context has no entity, relation or chunk."""
         return not (self.entities or self.relations or self.chunks)
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessingInfo:
-    """How many were found, and how many were left after each cut.
+    """Counts of entities, relations and chunks: found, and left after each cut.
 
-    The reranker scored `below_threshold_count` too low; `ranked_chunks_count` is before the cut to tokens.
+    `below_threshold_count` chunks were scored too low by the reranker; `ranked_chunks_count` is the number before the
+    cut to the token budget.
     """
 
     total_entities_found: int = 0
@@ -230,7 +232,7 @@ class ProcessingInfo:
 
 @dataclass(frozen=True, slots=True)
 class FoundPart:
-    """A part of a question as it was searched for, and per chunk that it found what each channel gave it."""
+    """A part of a question as it was searched for, with the channel scores of each chunk that it found."""
 
     question: str
     scores: Mapping[str, Mapping[str, float]]
@@ -238,24 +240,24 @@ class FoundPart:
 
 @dataclass(frozen=True, slots=True)
 class TracedChunk:
-    """A chunk that was found, and what became of it.
+    """A chunk that the search found, and whether it was kept.
 
     Attributes:
         chunk_id: The chunk.
         document_id: Its document.
-        source: Of that document.
-        page: Where known, from 1.
-        headings: Those above it, outermost first.
-        start: Place of its first character in the document's text.
-        opening: How it begins.
-        tokens: What its text costs in the context.
-        place: Its rank after the channels were joined, from 1; 0 for one that only a reranker's cut brought back.
+        source: Source of that document.
+        page: Page number, from 1; None if unknown.
+        headings: Headings above the chunk, outermost first.
+        start: Offset of its first character in the document's text.
+        opening: The beginning of its text.
+        tokens: Tokens that its text takes in the context.
+        place: Rank after the channels were merged, from 1.
         marks: How it was found, as `SourceMark` writes it.
-        scores: What each fused channel adds to its score.
-        rerank_score: What the reranker gave it; None without one.
+        scores: Contribution of each fused channel.
+        rerank_score: The reranker's score; None without a reranker.
         path: Chunks from which bridges led to it, the first hit first.
-        outcome: `kept`; or why not: `count` (beyond `chunk_top_k`), `rerank` (the reranker put it behind or below its
-            threshold), `budget` (did not fit the tokens).
+        outcome: `kept`, or the reason why it was dropped: `count` (beyond `chunk_top_k`), `rerank` (the reranker put
+            it behind or below its threshold), `budget` (it did not fit the token budget).
     """
 
     chunk_id: str
@@ -276,7 +278,7 @@ class TracedChunk:
 
 @dataclass(frozen=True, slots=True)
 class TracedItem:
-    """An entity or a relation that was found, by name, and whether it fitted its budget."""
+    """An entity or a relation that the search found, by name, and whether it fitted the token budget."""
 
     name: str
     is_kept: bool
@@ -284,14 +286,15 @@ class TracedItem:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What became of everything that was found.
+    """A record of everything that the search found, kept or dropped.
 
     Attributes:
-        chunks: In the order in which the channels were joined; of those dropped the best.
-        entities: Best first, those that were dropped last.
-        relations: Likewise, named by their ends.
-        tokens: Of `prompt`, `question`, `frame`, `entities`, `relations` and `chunks`; `total` is the budget of all.
-        prompt: What a chat model would read, the question included; empty where no context is written.
+        chunks: Chunks in the order of the merged channels; of the dropped ones only the best.
+        entities: Entities, best first; dropped ones come last.
+        relations: Relations in the same order, named by their ends.
+        tokens: Token counts of `prompt`, `question`, `frame`, `entities`, `relations` and `chunks`; `total` is the
+            budget for all of them.
+        prompt: The prompt for a chat model, with the question; empty where no context text is written.
     """
 
     chunks: tuple[TracedChunk, ...] = ()
@@ -303,25 +306,24 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """Everything that is known about a question before it is answered.
+    """The result of retrieval for one question, before it is answered.
 
     Attributes:
         question: The question, stripped.
         mode: The mode of the question.
-        keywords: What was searched for; empty in modes without keywords.
-        context: What was found and fits.
+        keywords: The keywords searched for; empty in modes without keywords.
+        context: The retrieved material that fits the token budgets.
         info: Counts.
-        failure: Why there is no context; None when there is one, and in mode bypass.
-        warnings: What did not go as one would expect, in words.
+        failure: Why there is no context; None if there is one, and in mode bypass.
+        warnings: Unexpected events during retrieval, in words.
         usage: Tokens that a chat model spent on understanding and keywords.
-        respelt: The question as it was searched for, if names in it were misspelt; None if as it was written.
-        understanding: What the question asks for, which says why mode `auto` searched as it did; None in other modes.
-        timings: Seconds that stages took: `understanding`, `keywords`, `embed`, `search`, `select`, `chunks` and in it
-            `rerank`, and `total`; only those that ran.
-        parts: What each part found where a question of several was searched part by part.
-        max_total_tokens: Budget of all that is read; less than was asked for where the chat model can read less.
-        trace: What became of everything that was found; None unless the question asked for it by `explain`, and
-            where nothing was found.
+        respelt: The corrected question that was searched for, if it had misspelt names; else None.
+        understanding: The kind of question and its parts, which explain how mode `auto` searched; None in other modes.
+        timings: Seconds per stage that ran: `understanding`, `keywords`, `embed`, `search`, `select`, `chunks` (which
+            includes `rerank`), and `total`.
+        parts: Results of each part of a question that was searched part by part.
+        max_total_tokens: Token budget of the whole prompt; lower than requested if the chat model can read less.
+        trace: Record of everything found; None unless the question set `explain`, and where nothing was found.
     """
 
     question: str
@@ -341,18 +343,18 @@ class Retrieval:
 
     @property
     def rerank_latency(self) -> float | None:
-        """Seconds that the reranker took; None without one."""
+        """Seconds that the reranker took; None without a reranker."""
         return self.timings.get("rerank")
 
     @property
     def has_no_room(self) -> bool:
-        """Whether there are chunks that say something of the question, and the budget keeps none of them."""
+        """Whether relevant chunks were found, but the token budget keeps none of them."""
         is_cut = self.info.ranked_chunks_count > 0 and self.info.final_chunks_count == 0
         return is_cut or self.failure is Failure.EMPTY_CONTEXT
 
     @property
     def is_below_threshold(self) -> bool:
-        """Whether there are chunks, and the reranker scores all of them below its threshold."""
+        """Whether chunks were found, but the reranker scores all of them below its threshold."""
         return self.info.below_threshold_count > 0 and self.info.ranked_chunks_count == 0
 
     @property
@@ -376,17 +378,17 @@ class Retrieval:
                 return "Query returned empty dataset."
 
 
-# What a question may say in place of a setting is described, and bounded, by the setting of the same name.
+# A parameter that overrides a setting takes its description and bounds from the setting of the same name.
 _SETTINGS = QuerySettings.model_fields
 
 
-# Where a new parameter goes besides is listed under "Adding something" in CONTRIBUTING.md.
+# "Adding something" in CONTRIBUTING.md lists the other places that a new parameter must be added to.
 @dataclass(frozen=True, slots=True)
 class QueryParam:
-    """How one question is to be answered. None means the default of `QuerySettings`.
+    """Parameters of one question. None means the default of `QuerySettings`.
 
-    The `Field` beside each type says what the parameter is; the service and the command line show it too. Nothing is
-    checked here: a value of another type or out of bounds is an `InvalidRequestError` when the question is asked.
+    The `Field` beside each type describes the parameter; the service and the command line show that text too. Values
+    are not checked here: a wrong type or a value out of bounds raises `InvalidRequestError` when the query runs.
     """
 
     mode: Annotated[Mode | ModeName, Field(description="How the question is answered.")] = DEFAULT_MODE
@@ -397,7 +399,7 @@ class QueryParam:
         bool, Field(description="Return what a chat model would be given; wins over `only_need_context`.")
     ] = False
     response_type: Annotated[str | None, Field(description="Form of the answer, in words.")] = "Multiple Paragraphs"
-    # `QueryPipeline.stream` gives the pieces.
+    # `QueryPipeline.stream` yields the pieces.
     stream: Annotated[bool, Field(description="Collect the answer from a stream; nothing streamed is kept.")] = False
     top_k: Annotated[int | None, _SETTINGS["top_k"]] = None
     chunk_top_k: Annotated[int | None, _SETTINGS["chunk_top_k"]] = None
@@ -423,7 +425,7 @@ class QueryParam:
         bool, Field(description="Leave out the instructions of the settings (`user_prompt_prefix`).")
     ] = False
     include_chunk_content: Annotated[bool, Field(description="Give references the texts of their chunks.")] = False
-    # These two decide what `Answer.payload` is.
+    # These two decide what `Answer.payload` returns.
     include_sources: Annotated[bool, Field(description="Give entities, relations and chunks as well.")] = False
     return_structured: Annotated[bool, Field(description="Give everything that is known of the answer.")] = False
     history_turns: Annotated[
@@ -451,7 +453,7 @@ class QueryParam:
             "the same names after a `$`, are filled in."
         ),
     ] = None
-    # A mapping is read by `heliograph.filters.parse_filter`.
+    # `heliograph.filters.parse_filter` parses a mapping.
     filter: Annotated[
         Filter | Mapping[str, Any] | None,
         Field(description="Only documents that match it exist for this question; none leaves out none."),
@@ -459,7 +461,7 @@ class QueryParam:
     explain: Annotated[bool, Field(description="Say what became of everything that was found, and why.")] = False
 
 
-# What each parameter is, in words.
+# The description of each parameter.
 PARAMETER_TEXTS: Mapping[str, str] = {
     name: str(get_args(kind)[1].description) for name, kind in get_type_hints(QueryParam, include_extras=True).items()
 }

@@ -1,13 +1,13 @@
 """Retrievals as plain dicts: what `query_data` returns, `/query/data` sends and structured answers contain.
 
-`wire.answers` says the shapes as models, field by field; `wire.query` writes the shape of `/api/v1/retrieve` instead,
-from the same `Retrieval`.
+`wire.answers` defines these shapes as models, field by field; `wire.query` builds the shape of `/api/v1/retrieve` from
+the same `Retrieval`.
 
-A superset of what LightRAG 1.5.7 gives. Where it and the earlier engine differ, the plain field follows the latter
-and the other form stands beside it: `created_at` is ISO 8601 in UTC, `created_at_unix` whole seconds; entities and
-relations carry `reference_id`. Lists inside a string are joined by `<SEP>`, keywords by a comma. The metadata's
-`timings` (seconds a stage), `understanding` (mode `auto`) and six counts in every mode are ours: LightRAG counts only
-chunks in mode naive and nothing in bypass.
+The dicts are a superset of LightRAG 1.5.7's. Where LightRAG and the earlier engine differ, the plain field follows the
+earlier engine and a second field has the other form: `created_at` is ISO 8601 in UTC, `created_at_unix` whole seconds;
+entities and relations have a `reference_id`. Lists within a string are joined by `<SEP>`, keywords by a comma. Our
+additions to the metadata are `timings` (seconds per stage), `understanding` (mode `auto`) and six counts in every mode:
+LightRAG counts only chunks in mode naive and nothing in bypass.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from heliograph.query.models import (
     RetrievedRelation,
 )
 
-# What is told of how many were found and left.
+# The counts of `ProcessingInfo` that the metadata includes.
 COUNTS = (
     *("total_entities_found", "total_relations_found", "entities_after_truncation", "relations_after_truncation"),
     *("merged_chunks_count", "final_chunks_count"),
@@ -37,7 +37,7 @@ COUNTS = (
 
 
 class QueryData(TypedDict):
-    """What `query_data` returns: a plain dict; `data` holds lists of dicts, or nothing where none were found."""
+    """The dict that `query_data` returns; `data` holds lists of dicts, or is empty if nothing was found."""
 
     status: Literal["success", "failure"]
     message: str
@@ -48,8 +48,8 @@ class QueryData(TypedDict):
 def query_data(retrieval: Retrieval, *, include_chunk_content: bool = False) -> QueryData:
     """Return status, message, data and metadata of a retrieval.
 
-    When nothing was found, `data` is an empty dict, as in LightRAG, and the metadata gives `failure_reason` and `mode`;
-    when something was found and nothing of it is kept, and in mode bypass, `data` holds four empty lists.
+    If nothing was found, `data` is an empty dict, as in LightRAG, and the metadata has `failure_reason` and `mode`.
+    If everything found was dropped, and in mode bypass, `data` holds four empty lists.
     """
     is_empty = retrieval.failure in (Failure.NO_KEYWORDS, Failure.NO_RESULTS)
     return {
@@ -61,7 +61,7 @@ def query_data(retrieval: Retrieval, *, include_chunk_content: bool = False) -> 
 
 
 def context_data(context: Context, include_chunk_content: bool = False) -> dict[str, Any]:
-    """Return the lists of a context: entities, relationships, chunks and references, and paths if looked for."""
+    """Return the lists of a context: entities, relationships, chunks, references, and paths if they were searched."""
     data: dict[str, Any] = {
         "entities": [
             {"entity_name": item.entity.name, "entity_type": item.entity.type, **_graph_item(item, item.entity)}
@@ -86,7 +86,7 @@ def context_data(context: Context, include_chunk_content: bool = False) -> dict[
 
 
 def path_data(paths: Iterable[GraphPath]) -> list[dict[str, list[str]]]:
-    """Return of each path the names of its entities and what its relations say."""
+    """Return the entity names and relation descriptions of each path."""
     return [
         {
             "entities": [entity.name for entity in path.entities],
@@ -97,7 +97,7 @@ def path_data(paths: Iterable[GraphPath]) -> list[dict[str, list[str]]]:
 
 
 def reference_data(context: Context, include_chunk_content: bool = False) -> list[dict[str, Any]]:
-    """Return the references of a context, on request each with the texts of its chunks under `content`."""
+    """Return the references of a context, each with its chunk texts under `content` if requested."""
     if not include_chunk_content:
         return [_reference(reference) for reference in context.references]
     texts: dict[str, list[str]] = {}
@@ -130,7 +130,7 @@ def explanation_data(retrieval: Retrieval) -> dict[str, Any] | None:
 
 
 def retrieval_metadata(retrieval: Retrieval) -> dict[str, Any]:
-    """Return mode, keywords and counts, and what went wrong if something did."""
+    """Return mode, keywords and counts, and failures and warnings if there are any."""
     metadata: dict[str, Any] = {
         "query_mode": retrieval.mode.value,
         "keywords": record_data(retrieval.keywords),
@@ -152,13 +152,13 @@ def retrieval_metadata(retrieval: Retrieval) -> dict[str, Any]:
 
 
 def record_data(record: Any, **names: str) -> dict[str, Any]:
-    """Return the fields of a record with plain values as JSON has them, tuples as lists; `names` rename some."""
+    """Return the fields of a record as a dict, tuples as lists; `names` maps fields to other keys."""
     values = ((item.name, getattr(record, item.name)) for item in fields(record))
     return {names.get(name, name): list(value) if isinstance(value, tuple) else value for name, value in values}  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _processing_info(retrieval: Retrieval) -> dict[str, int]:
-    """Return the six counts, zeros where nothing was looked for; LightRAG's other name of one of them in mode naive."""
+    """Return the six counts, 0 where nothing was searched; in mode naive also LightRAG's `total_chunks_found`."""
     info = retrieval.info
     found = {"total_chunks_found": info.merged_chunks_count} if retrieval.mode is Mode.NAIVE else {}
     return found | {name: getattr(info, name) for name in COUNTS}
@@ -201,7 +201,7 @@ def _reference(reference: Reference) -> dict[str, Any]:
     return row
 
 
-# What was indexed together has few moments.
+# Records indexed together share few distinct timestamps.
 @lru_cache(maxsize=1024)
 def _iso(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()

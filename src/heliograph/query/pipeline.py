@@ -1,7 +1,7 @@
-"""Answering questions from one workspace: checks, kept answers, retrieval, answer, in this order.
+"""Answers questions from one workspace: checks, cached answers, retrieval, answer, in this order.
 
-Retrieval goes from a plan to a `Retrieval`: keywords, channels, merging, budgets, chunks, references, context text.
-Its steps are joined with as few calls to the stores as they need. How mode `auto` searches stands in `query.fusion`.
+Retrieval turns a plan into a `Retrieval`: keywords, channels, merging, budgets, chunks, references, context text.
+Its steps make as few store calls as possible. `query.fusion` describes how mode `auto` searches.
 """
 
 from __future__ import annotations
@@ -57,11 +57,10 @@ from heliograph.stores.base import CachedReply, Fold, ReplyCache, Store, StoreVi
 
 logger = logging.getLogger(__name__)
 
-# Answers kept between questions, under `{mode}:query:{hash}` in the store's reply cache.
+# Cached answers, under `{mode}:query:{hash}` in the store's reply cache.
 #
-# The key covers everything that an answer depends on: question, every parameter, the texts of the prompts, the
-# models' names and the workspace's data version, so an answer never outlives the data it came from. The value is the
-# whole `Answer` as JSON.
+# The key covers everything that an answer depends on: question, all parameters, the texts of the prompts, the models'
+# names and the workspace's data version, so an answer never outlives its data. The value is the whole `Answer` as JSON.
 
 
 @cache
@@ -70,7 +69,7 @@ def _answers() -> TypeAdapter[Answer]:
 
 
 def answer_key(plan: Plan, models: Mapping[str, str], data_version: int) -> str:
-    """Return the key of an answer."""
+    """Return the cache key of an answer."""
     prompts = [builtin_prompt(plan), load_prompt("keywords"), load_prompt("understanding")]
     parts = {"plan": _plain(plan), "prompts": prompts, "models": dict(models), "data": data_version}
     text = json.dumps(parts, sort_keys=True)
@@ -78,13 +77,13 @@ def answer_key(plan: Plan, models: Mapping[str, str], data_version: int) -> str:
 
 
 class AnswerCache:
-    """Reads and writes answers."""
+    """Reads and writes cached answers."""
 
     def __init__(self, replies: ReplyCache) -> None:
         self._replies = replies
 
     async def get(self, key: str) -> Answer | None:
-        """Return the answer under this key as one that cost nothing, or None."""
+        """Return the cached answer under this key, with zero usage, or None."""
         reply = await self._replies.get_reply(key)
         OBSERVER.get().tell_lookup("answers", is_hit=reply is not None)
         if reply is None:
@@ -97,8 +96,8 @@ class AnswerCache:
         return replace(answer, from_cache=True, usage=Usage())
 
     async def put(self, key: str, answer: Answer, model: str) -> None:
-        """Keep an answer; one that cannot be kept, say on a full disk, is only logged: it is an answer nevertheless."""
-        # A lone surrogate, which a broken reply may hold, becomes its JSON escape.
+        """Cache an answer; a failure, such as a full disk, is only logged, since the answer is valid anyway."""
+        # A lone surrogate, which a broken reply may contain, becomes its JSON escape.
         data = await asyncio.to_thread(lambda: json.dumps(asdict(answer), ensure_ascii=False))
         text = data.encode("utf-8", "backslashreplace").decode()
         try:
@@ -108,7 +107,7 @@ class AnswerCache:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it; a model is left to `models`, which holds its name."""
+    """Return a value as JSON data, without chat models, whose names the key has in `models`."""
     if isinstance(value, ChatModel):
         return None
     if isinstance(value, BaseModel):
@@ -118,7 +117,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
-        # The name too: conditions of different kinds have the same fields.
+        # Include the class name: filter conditions of different kinds have the same fields.
         return [type(value).__name__, *(_plain(getattr(value, field.name)) for field in fields(value))]
     return value if isinstance(value, str | int | float) else None
 
@@ -129,19 +128,19 @@ _DEFAULTS = QueryParam()
 class QueryPipeline:
     """Answers questions.
 
-    Stages are told to `progress` as they begin, those that a mode has: `understanding_question`,
+    `progress` is called with the name of each stage that begins; a mode has some of `understanding_question`,
     `extracting_keywords`, `retrieving_entities`, `retrieving_relations`, `retrieving_chunks`, `reranking`,
     `generating_response`.
 
     Args:
         store: The workspace.
-        embedding: The model that filled it.
-        chat: Names keywords and writes answers; None does both without a model.
-        reranker: Orders chunks; None leaves them as found.
+        embedding: The embedding model that filled the workspace.
+        chat: Extracts keywords and writes answers; None does both without a chat model.
+        reranker: Orders chunks; None leaves them in the order of the search.
         settings: Defaults of questions.
-        rerank_settings: Threshold and time of the reranker.
-        fold: How entities and relations are folded under a filter; None folds with the default limits.
-        readable: Tokens that the chat model can read, as `readable_tokens` says; None for no bound.
+        rerank_settings: Threshold and time-out of the reranker.
+        fold: Folds entities and relations under a filter; None folds with the default limits.
+        readable: Tokens that the chat model can read, by `readable_tokens`; None for no bound.
     """
 
     def __init__(
@@ -169,12 +168,12 @@ class QueryPipeline:
     async def query(self, question: str, param: QueryParam = _DEFAULTS, progress: TellStage | None = None) -> Answer:
         """Answer a question.
 
-        Without a chat model the answer is quoted from the documents; when nothing is found it says so.
-        With `param.stream` it is collected from a stream, and not cached.
+        Without a chat model the answer quotes the documents; if nothing is found, it says so.
+        With `param.stream` the answer is collected from a stream and not cached.
 
         Raises:
-            InvalidRequestError: The question or a parameter cannot be served, or mode bypass has no chat model.
-            ModelError: A model failed; a failing reranker is only a warning.
+            InvalidRequestError: The question or a parameter is invalid, or mode bypass has no chat model.
+            ModelError: A model failed; a failing reranker only causes a warning.
             StoreError: The store failed.
         """
         plan = self._plan(question, param)
@@ -191,16 +190,16 @@ class QueryPipeline:
         """Retrieve, and return the answer as a stream whose references are known before its first piece.
 
         Raises:
-            InvalidRequestError: The question or a parameter cannot be served, or mode bypass has no chat model.
+            InvalidRequestError: The question or a parameter is invalid, or mode bypass has no chat model.
             ModelError: A model failed.
             StoreError: The store failed.
         """
         return await self._stream(self._plan(question, param), progress)
 
     async def query_data(self, question: str, param: QueryParam = _DEFAULTS) -> QueryData:
-        """Retrieve for a question; return a dict of status, message, data and metadata.
+        """Retrieve for a question and return a dict of status, message, data and metadata.
 
-        `heliograph.query.payloads` describes its fields. Nothing found is status `failure`, not an error.
+        `heliograph.query.payloads` describes its fields. If nothing is found, the status is `failure`; no error.
 
         Raises as `stream` does.
         """
@@ -215,9 +214,9 @@ class QueryPipeline:
         *,
         is_bounded: bool = True,
     ) -> Retrieval:
-        """Retrieve for a question; return it typed. Raises as `query_data` does.
+        """Retrieve for a question and return the typed `Retrieval`. Raises as `query_data` does.
 
-        Unless `is_bounded`, the budgets alone bound it, and not what the chat model can read.
+        Unless `is_bounded`, only the token budgets limit the context, not the chat model's window.
         """
         return await self._observed(self._plan(question, param, is_bounded=is_bounded), progress)
 
@@ -226,7 +225,7 @@ class QueryPipeline:
             return await self._retrieve(plan, progress or _silent, asked)
 
     def view(self, filter_: Filter | Mapping[str, Any]) -> StoreView:
-        """Return the workspace as a question sees it; raises `InvalidRequestError` for a filter that is none."""
+        """Return the filtered view of the workspace; raises `InvalidRequestError` for an invalid filter."""
         return self._store.view(parse_filter(filter_), self._fold)
 
     def _plan(self, question: str, param: QueryParam, *, is_bounded: bool = True) -> Plan:
@@ -242,7 +241,7 @@ class QueryPipeline:
         return self._chat if plan.chat_model is None else plan.chat_model
 
     async def _retrieve(self, plan: Plan, progress: TellStage, asked: QuestionTimer) -> Retrieval:
-        # Under a filter a view is searched in which nothing else exists.
+        # Under a filter, search a view in which only matching documents exist.
         retriever = self._retriever if plan.filter is None else self._make_retriever(self._view_of(plan))
         retrieval = await retriever.retrieve(plan, self._chat_of(plan), progress)
         asked.note_retrieval(retrieval.timings)
@@ -301,12 +300,12 @@ _SEARCHES = {
     Channel.RELATION: search_relations,
     Channel.VECTOR: search_chunks,
 }
-# Fused hits per chunk kept, so that a reranker has something to choose from.
+# Fused hits per kept chunk, so that a reranker has a choice.
 _HITS_PER_CHUNK = 3
 
 
 class Retriever:
-    """Finds what bears on a question."""
+    """Retrieves the context of a question."""
 
     def __init__(
         self, store: StoreView, embedding: EmbeddingModel, reranker: Reranker | None, rerank_settings: RerankSettings
@@ -316,10 +315,10 @@ class Retriever:
         self._keeper = ChunkKeeper(store.records, reranker, rerank_settings)
 
     async def retrieve(self, plan: Plan, chat: ChatModel | None, progress: TellStage) -> Retrieval:
-        """Retrieve for a plan; `failure` says why nothing was found.
+        """Retrieve for a plan; if there is no context, the result's `failure` says why.
 
         Raises:
-            ModelError: A model that is needed failed. A failing reranker is only a warning.
+            ModelError: A required model failed. A failing reranker only causes a warning.
             StoreError: The store failed.
         """
         retrieval = Retrieval(plan.question, plan.mode, max_total_tokens=plan.settings.max_total_tokens)
@@ -370,7 +369,7 @@ class Retriever:
         async def build() -> Retrieval:
             return await self._build(plan, retrieval, vectors, searched, fused, progress, clock)
 
-        # A reranker is waited for elsewhere than where the store is read.
+        # Waiting for a reranker must not happen inside `at_one_moment`, which reads the store.
         return await (build() if self._keeper.reranks(plan) else self._store.at_one_moment(build))
 
     async def _build(
@@ -387,7 +386,7 @@ class Retriever:
             findings = await self._search(plan, vectors, searched)
             graph = self._store.graph
             evidence = await find_evidence(graph, fused.entities[: plan.settings.top_k] if plan.is_all_fused else ())
-            # None where the plan does not look for any.
+            # None if the plan does not search for paths.
             paths = None
             if Channel.GRAPH in plan.channels:
                 paths = await find_paths(graph, [entity.id for entity in fused.linked])
@@ -430,7 +429,7 @@ class Retriever:
         retrieval = replace(retrieval, info=info)
         failure = None
         if context.is_empty:
-            # Entities and relations have no threshold: what there was of them has been cut by the budgets.
+            # Entities and relations have no threshold: only the token budgets can have cut them.
             is_passages_only = not (selection.entities_found or selection.relations_found)
             is_too_low = retrieval.is_below_threshold and is_passages_only
             failure = Failure.BELOW_THRESHOLD if is_too_low else Failure.EMPTY_CONTEXT
@@ -446,7 +445,7 @@ class Retriever:
         )
 
     async def _embed(self, plan: Plan, keywords: Keywords) -> dict[Channel, Vector]:
-        """Embed what the channels search with, in one call; the question also where chunks are picked by vector."""
+        """Embed the texts that the channels search with in one call, and the question to pick chunks by vector."""
         texts: dict[Channel, str] = {}
         if Channel.VECTOR in plan.channels or plan.is_fused or plan.settings.chunk_picking == "vector":
             texts[Channel.VECTOR] = plan.question
@@ -483,7 +482,7 @@ class Retriever:
         progress(_STAGES[Channel.VECTOR])
         channels = frozenset(FUSED_CHANNELS).intersection(plan.channels)
         if not channels & {Channel.VECTOR, Channel.KEYWORD}:
-            # The others would have nothing to start from.
+            # The other channels would have nothing to start from.
             channels |= {Channel.VECTOR}
         limits = SearchLimits(
             hits=_HITS_PER_CHUNK * plan.settings.chunk_top_k,

@@ -1,4 +1,4 @@
-"""The plain ways of searching, by vectors, words, entities and relations; and the joining of what they find."""
+"""Plain search by vectors, words, entities and relations; and merging of ranked lists."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Vector = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Lists of one channel, each best first and without repeats.
+    """Results of one channel: lists, each best first and without repeats.
 
     Attributes:
-        relations: Relations, ranked; there may be very many, so few are read.
-        relations_read: Those that were read anyway, by id.
-        chunks: Ids of chunks with their cosines.
+        relations: Ranked relations; there may be very many, so few are read in full.
+        relations_read: Relations that were read in full anyway, by id.
+        chunks: Chunk ids with their cosines.
     """
 
     entities: Sequence[Entity] = ()
@@ -37,7 +37,7 @@ class Findings:
 
 
 def with_degrees(relations: Iterable[Relation], entities: Iterable[Entity]) -> list[IncidentRelation]:
-    """Return relations that were read, in order, as ranked ones; `entities` are their ends."""
+    """Return relations in the same order with the degrees of their ends, which are `entities`."""
     degrees = {entity.id: entity.degree for entity in entities}
     return [
         IncidentRelation(
@@ -54,14 +54,14 @@ async def search_chunks(store: StoreView, vector: Vector, top_k: int, min_cosine
 
 
 async def search_words(store: StoreView, words: Sequence[str], limit: int) -> Sequence[Hit]:
-    """Return the `limit` best chunks by BM25 for a question's terms; a question of stop words has none."""
+    """Return the `limit` best chunks by BM25 for a question's terms; none if there are no terms."""
     return await store.text.search(Collection.CHUNKS, words, limit) if words else []
 
 
 # The entity channel: entities near the low-level keywords, then the relations that touch them.
 #
-# Entities keep the order of similarity; their incident relations, all of them, are ranked by (sum of the two ends'
-# degrees, weight). Source: LightRAG's local retrieval.
+# Entities are ordered by similarity; all their incident relations are ranked by (sum of the two ends' degrees,
+# weight). Source: LightRAG's local retrieval.
 
 
 async def search_entities(store: StoreView, vector: Vector, top_k: int, min_cosine: float) -> Findings:
@@ -76,8 +76,7 @@ async def search_entities(store: StoreView, vector: Vector, top_k: int, min_cosi
 
 # The relation channel: relations near the high-level keywords, then the entities at their ends.
 #
-# Relations keep the order of similarity, entities that of their first appearance as an end. Source: LightRAG's global
-# retrieval.
+# Relations are ordered by similarity, entities by first appearance as an end. Source: LightRAG's global retrieval.
 
 
 async def search_relations(store: StoreView, vector: Vector, top_k: int, min_cosine: float) -> Findings:
@@ -97,17 +96,17 @@ async def search_relations(store: StoreView, vector: Vector, top_k: int, min_cos
 
 # Entities and relations of a fused search: those of its evidence, not those nearest to a keyword.
 #
-# They come from the chunks that were found, so what they say belongs to what the chunks say, and finding them costs
-# the same in a graph of any size.
+# They come from the chunks found, so their descriptions fit the chunks, and finding them costs the same in a graph of
+# any size.
 
 
 async def find_evidence(graph: GraphStore, entity_ids: Sequence[str]) -> Findings:
-    """Return these entities in order, and the relations between any two of them: those of the first ones first."""
+    """Return these entities in order, and the relations between any two of them, those of the first entities first."""
     if not entity_ids:
         return Findings()
     entities, relations = await run_together(graph.get_entities(entity_ids), graph.find_relations_among(entity_ids))
     places = {id_: place for place, id_ in enumerate(entity_ids)}
-    # Stable: of equally placed pairs the heavier relation, which comes first, stays first.
+    # The sort is stable: among equally ranked pairs the heavier relation, which comes first, stays first.
     ranked = sorted(relations, key=lambda relation: places[relation.source_id] + places[relation.target_id])
     return Findings(
         entities=entities,
@@ -133,13 +132,13 @@ class MergedChunks:
     """Chunks of all lists in one order.
 
     Attributes:
-        totals: Ids, best first, each with the score that it is ordered by. In the modes `fusion` and `auto` this is
-            `FusedHit.score`: the channels' weighted scores added up, where further chunks of a document count less, or
-            their reciprocal ranks; for an `auto` question searched part by part, where the parts took turns, 1 / place.
-            In mode `naive` it is the cosine, in the other modes of LightRAG, which merge round robin, 1 / place, and
-            with channels added to one of these the reciprocal ranks in both lists.
-        hits: By id, what a fused search found.
-        leaders: Ids that must outlive every cut.
+        totals: Ids, best first, each with the score that orders it. In the modes `fusion` and `auto` this is
+            `FusedHit.score`: the sum of the channels' weighted scores, lowered for further chunks of a document, or of
+            their reciprocal ranks; for an `auto` question searched part by part, whose parts are interleaved, 1 /
+            place. In mode `naive` it is the cosine; in the other modes of LightRAG, which merge round robin, 1 /
+            place; and with channels added to one of these, the sum of the reciprocal ranks in both lists.
+        hits: The hits of a fused search, by id.
+        leaders: Ids of chunks that no cut may drop.
     """
 
     totals: Mapping[str, float]
@@ -154,15 +153,15 @@ class MergedChunks:
 
     @property
     def paths(self) -> dict[str, tuple[str, ...]]:
-        """Per chunk that was reached over bridges, over which chunks."""
+        """The chunks passed on the way to each chunk that was reached over bridges."""
         return {id_: hit.path for id_, hit in self.hits.items() if hit.path}
 
     def hit(self, chunk_id: str) -> FusedHit:
-        """Return what a fused search knows of a chunk: nothing of one that it did not find."""
+        """Return the fused search's hit for a chunk; one of score 0 if the search did not find it."""
         return self.hits.get(chunk_id, FusedHit(chunk_id, 0.0))
 
     def marks(self, chunk_ids: Sequence[str]) -> list[tuple[SourceMark, ...]]:
-        """Return how each of these chunks was found: `C`, `E`, `R`, those that apply."""
+        """Return how each of these chunks was found: those of `C`, `E` and `R` that apply."""
         orders = [dict(zip(pick.ids, count(1), strict=False)) for pick in self.picks]
         return [
             tuple(
@@ -175,7 +174,7 @@ class MergedChunks:
 
 
 def round_robin(lists: Sequence[Sequence[T]], key: Callable[[T], Hashable]) -> list[T]:
-    """Return the first of each list, then the second of each, and so on; of equal keys only the first met."""
+    """Return the first item of each list, then the second of each, and so on, deduplicated by key."""
     merged: dict[Hashable, T] = {}
     for items in zip_longest(*lists):
         for item in items:
@@ -184,11 +183,11 @@ def round_robin(lists: Sequence[Sequence[T]], key: Callable[[T], Hashable]) -> l
     return list(merged.values())
 
 
-# Joining ranked lists into one, by rank or by score: the seam where a new way of fusing would go in.
+# Fusion of ranked lists by rank or by score; a new fusion method belongs here.
 #
-# Both take lists of scores by channel and return one total per id. Reciprocal rank fusion needs no scale and so joins
-# anything with anything, but drags a good list down to a bad one; summing weighted scores keeps how much better the
-# first is than the second, and needs scores that mean the same for every question.
+# Both take scores by id, by channel, and return one total per id. Reciprocal rank fusion needs no common scale, so it
+# fuses any lists, but a bad list drags a good one down. Summing weighted scores keeps how much better the first is than
+# the second, but needs scores that mean the same for every question.
 
 # Source: Cormack, Clarke, Buettcher, "Reciprocal rank fusion outperforms Condorcet" (SIGIR 2009).
 RANK_CONSTANT = 60
@@ -197,15 +196,15 @@ Scores = Mapping[str, Mapping[str, float]]
 
 
 def by_rank(channels: Scores) -> dict[str, float]:
-    """Return, per id, the sum over channels of `1 / (RANK_CONSTANT + rank)`; ranks start at 1, ties go by id.
+    """Return, per id, the sum over channels of `1 / (RANK_CONSTANT + rank)`; ranks start at 1, ties are broken by id.
 
-    `channels` are scores by id, by channel; an id that a channel does not hold gets nothing from it.
+    `channels` are scores by id, by channel; a channel adds nothing to an id that it does not hold.
     """
     return fuse_lists([ordered(scores) for scores in channels.values()])
 
 
 def fuse_lists(lists: Iterable[Sequence[str]]) -> dict[str, float]:
-    """Return the same for lists of ids, each best first and without repeats."""
+    """Return the same sums as `by_rank` for lists of ids, each best first and without repeats."""
     totals: dict[str, float] = {}
     for ids in lists:
         for rank, id_ in enumerate(ids, start=1):
@@ -214,12 +213,12 @@ def fuse_lists(lists: Iterable[Sequence[str]]) -> dict[str, float]:
 
 
 def by_place(ids: Iterable[str]) -> dict[str, float]:
-    """Return, per id of one list, 1 over its place, where lists took turns and their scores do not compare."""
+    """Return 1 / place for each id, as the score in an interleaved list whose original scores are not comparable."""
     return {id_: 1.0 / place for place, id_ in enumerate(ids, start=1)}
 
 
 def by_score(channels: Scores) -> dict[str, float]:
-    """Return, per id, the sum of its scores, which are weighted already."""
+    """Return, per id, the sum of its already weighted scores."""
     first, *others = channels.values() if channels else ({},)
     totals = dict(first)
     for scores in others:
@@ -229,12 +228,12 @@ def by_score(channels: Scores) -> dict[str, float]:
 
 
 def ordered(scores: Mapping[str, float]) -> list[str]:
-    """Return ids by score, best first, ties by id."""
+    """Return the ids sorted by score, best first, ties by id."""
     return sorted(scores, key=lambda id_: (-scores[id_], id_))
 
 
 def best(scores: Mapping[str, float], count: int) -> list[str]:
-    """Return the first `count` ids of `ordered`; of hundreds of ids only those are sorted."""
+    """Return the first `count` ids of `ordered`, without sorting the rest."""
     if not 0 < count < len(scores):
         return ordered(scores)[: max(0, count)]
     least = heapq.nlargest(count, scores.values())[-1]

@@ -1,4 +1,4 @@
-"""From a question and its `QueryParam` to a `Plan`, checked and complete; modes, and weights of fused search."""
+"""Makes a checked and complete `Plan` from a question and its `QueryParam`; has the modes and fused-search weights."""
 
 from __future__ import annotations
 
@@ -19,25 +19,24 @@ from heliograph.settings import ChatSettings, QuerySettings
 from heliograph.text.patterns import late_pattern
 from heliograph.text.tokens import count_tokens
 
-# The modes of a question: rows of one table, each naming the channels that it searches.
+# The modes: one table, with a row of searched channels per mode.
 #
-# The rules of every mode are those of its channels, but that `auto` understands the question first; nothing else in
-# the query package asks which mode it is in, save what is printed. Results of LightRAG's channels (entity, relation,
-# vector) are merged round robin in the order of the row; as soon as a row has a channel beyond those, its chunks are
-# ranked by one fused search (`heliograph.query.fusion`), and entities and relations are those of its evidence, with
-# those of given keywords.
+# A mode behaves as its channels do, except that `auto` understands the question first; apart from messages, nothing
+# else in the query package checks the mode. Results of LightRAG's channels (entity, relation, vector) are merged round
+# robin in the order of the row. If a row has any other channel, one fused search (`heliograph.query.fusion`) ranks its
+# chunks; entities and relations then come from the evidence of that search, and from keywords if any are given.
 
 
 class Channel(StrEnum):
-    """A way of searching. `ENTITY` and `RELATION` search by keywords; the others rank chunks in one fused search.
+    """A search channel. `ENTITY` and `RELATION` search by keywords; the others rank chunks in one fused search.
 
     Attributes:
-        ENTITY: Entities near the low-level keywords. In the scores of chunks `entity` is another thing, `NAMED_ENTITY`.
+        ENTITY: Entities near the low-level keywords. The `entity` in the scores of chunks is `NAMED_ENTITY` instead.
         RELATION: Relations near the high-level keywords.
         VECTOR: Chunks near the question.
-        KEYWORD: Chunks that hold the question's own words, by full text; no high- or low-level keywords.
-        BRIDGE: Chunks to which entities of the best ones lead.
-        GRAPH: A walk over the graph around what was found.
+        KEYWORD: Chunks with the question's own words, by full text; not the high- or low-level keywords.
+        BRIDGE: Chunks reached from the best chunks over the entities that these mention.
+        GRAPH: A random walk over the graph around the chunks and entities found.
     """
 
     ENTITY = "entity"
@@ -63,19 +62,19 @@ _MODES: Mapping[Mode, tuple[Channel, ...]] = {
 
 
 def channels_of(mode: Mode) -> tuple[Channel, ...]:
-    """Return what a mode searches, in the order of merging."""
+    """Return the channels that a mode searches, in merge order."""
     return _MODES[mode]
 
 
 def is_fused(channels: Iterable[Channel]) -> bool:
-    """Return whether chunks found through these channels are ranked by one fused search."""
+    """Return whether one fused search ranks the chunks of these channels."""
     return any(channel in FUSED_CHANNELS and channel is not Channel.VECTOR for channel in channels)
 
 
-# The few numbers of fused retrieval, each with its reason; `docs/retrieval.md` says what they do.
+# The parameters of fused retrieval, each with its reason; `docs/retrieval.md` explains their effect.
 #
-# Cosines are in the usual scale (`heliograph.embedding.base`), so the same numbers serve every model and language.
-# None of them depends on the size of the corpus: an index that grows keeps the scores of what was in it.
+# Cosines are in the usual scale (`heliograph.embedding.base`), so the same values serve every model and language.
+# None depends on the size of the corpus: scores of existing chunks stay the same as the index grows.
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,44 +82,44 @@ class FusionParameters:
     """Weights and bounds of fused retrieval, by stage.
 
     Attributes:
-        vector_limit: Chunks taken from the vector index, for up to 60 hits; for more, in proportion.
+        vector_limit: Chunks taken from the vector index for up to 60 hits; proportionally more for more hits.
         keyword_limit: Chunks taken from the full-text index, likewise.
-        keyword_spread: The keyword weight is this over the fall of the cosine from the first to the tenth chunk: the
-            less the vectors tell chunks apart, the more the words decide. It is multiplied by the share of the
-            question's words that the first chunks by words hold: who asks in other words is found by meaning.
-        most_keyword: The keyword weight at the most, before that share is taken.
-        known_start: What words count where the question names what a single chunk is about: then it is known where to
-            begin, and other chunks with these words are mostly about something alike.
-        rendered: What words count by which a chunk in another language says the question's, beside these themselves:
-            cosines are lower across languages.
-        named: What a chunk gains that is about an entity named in the question; shared among such chunks (by the root
-            of their number), since a name that many chunks are about says little of any.
-        first_hops: Best chunks whose entities may lead on.
-        first_bridges: Pairs of a chunk and an entity followed from them; at most `residual_limit` cost an embedding.
-        residual_limit: Residual questions embedded for them at the most: of those pairs that promise most.
-        entity_share: Share of an entity's vector in the estimate of a residual question's, beside 1 for the question's.
-        estimate_worth: What a gain by such an estimate is worth beside one by an embedded residual question.
-        bridge_weight: Weight of what a bridge gains.
-        question_share: Share of the question's own vector in a bridge's, which keeps it from drifting away.
-        mentioned: What a chunk that only mentions the bridge's entity is worth beside one that is about it.
-        least_gain: Of the difference of two cosines what is taken for chance.
-        clear_lead: From this lead of the first chunk on, as a share of its score, nothing is: those behind it resemble
-            it and say the same of something else, so what it leads to counts more.
+        keyword_spread: The keyword weight is this divided by the drop of the cosine from the first to the tenth chunk:
+            the less the vectors separate chunks, the more the words decide. The weight is multiplied by the share of
+            the question's words that the first keyword hits hold: paraphrases are better found by meaning.
+        most_keyword: Maximum of the keyword weight, before multiplication by that share.
+        known_start: Factor of the keyword weight where the question names an entity that a single chunk is about: the
+            starting point is known then, and other chunks with these words are mostly about similar things.
+        rendered: Factor of the score of words that translate the question's into the language of a chunk: cosines
+            are lower across languages.
+        named: Gain of a chunk that is about an entity named in the question, divided by the square root of the number
+            of such chunks, since a name that many chunks are about says little about any of them.
+        first_hops: Number of best chunks whose entities may start bridges.
+        first_bridges: Pairs of chunk and entity followed from these chunks; at most `residual_limit` are embedded.
+        residual_limit: Maximum of embedded residual questions; the most promising pairs get them.
+        entity_share: Weight of the entity's vector in the estimated vector of a residual question; the question's is 1.
+        estimate_worth: Factor of a gain by such an estimate, relative to one by an embedded residual question.
+        bridge_weight: Weight of the gain over a bridge.
+        question_share: Share of the question's own vector in a residual question's, which prevents drift.
+        mentioned: Factor for a chunk that only mentions the bridge's entity, relative to one that is about it.
+        least_gain: Difference of two cosines that counts as chance.
+        clear_lead: Lead of the first chunk, as a share of its score, from which `least_gain` is 0: the chunks behind
+            it resemble it but speak of something else, so the bridges from the first chunk count more.
         most_mentions: An entity mentioned more often than this leads only to chunks that are about it.
-        common_mentions: Mentions from which on a name says nothing at all.
-        aside_worth: What a bridge is worth from a paragraph without any word of the question, beside one from that
-            paragraph of the chunk that holds most of them.
-        walk: Weight of the walk over the graph around what was found; small, it settles what the others leave open.
-        walk_starts: Best chunks from which the walk starts.
-        damping: Probability that the walk goes on and does not start anew.
-        within_pages: Share of what words, names, bridges and the walk count where the near chunks are of few documents.
-        account: The same where the question asks for an account of a whole subject ("Summarize ..."); where both hold,
-            the smaller share counts.
-        again: What each further chunk of a document is worth beside the one before: a page of hundreds of chunks
-            otherwise takes the places of all others.
+        common_mentions: Number of mentions from which a name carries no information.
+        aside_worth: Factor of a bridge from a paragraph without any word of the question, relative to one from the
+            chunk's paragraph with the most of them.
+        walk: Weight of the walk over the graph around the hits; it is small and only breaks near ties.
+        walk_starts: Number of best chunks from which the walk starts.
+        damping: Probability that the walk continues instead of restarting.
+        within_pages: Factor of words, names, bridges and the walk where the near chunks come from few documents.
+        account: The same factor where the question asks for an account of a whole subject ("Summarize ..."); if both
+            apply, the smaller one counts.
+        again: Factor of each further chunk of a document, relative to the one before: otherwise a page of hundreds of
+            chunks displaces all others.
     """
 
-    # The first hop: what is near the question, by vectors and by words.
+    # The first hop: chunks near the question, by vectors and by words.
     vector_limit: int = 40
     keyword_limit: int = 100
     keyword_spread: float = 0.03
@@ -128,10 +127,10 @@ class FusionParameters:
     known_start: float = 0.5
     rendered: float = 1.2
 
-    # Names: what the question names.
+    # Entities that the question names.
     named: float = 0.2
 
-    # Bridges: from the best chunks over entities to others.
+    # Bridges from the best chunks over entities to other chunks.
     first_hops: int = 5
     first_bridges: int = 16
     residual_limit: int = 4
@@ -146,24 +145,24 @@ class FusionParameters:
     common_mentions: int = 1000
     aside_worth: float = 0.25
 
-    # The walk over the graph around what was found.
+    # The walk over the graph around the hits.
     walk: float = 0.1
     walk_starts: int = 10
     damping: float = 0.5
 
-    # Places: of which documents the chunks are.
+    # The documents that the chunks come from.
     within_pages: float = 0.3
     account: float = 0.3
     again: float = 0.97
 
     def where_led(self, lead: float) -> FusionParameters:
-        """Return what holds where the first chunk leads the second by this share of its score, from 0 to 1."""
+        """Return the parameters for a first chunk that leads the second by this share of its score, from 0 to 1."""
         return replace(self, least_gain=self.least_gain * max(0.0, 1.0 - lead / self.clear_lead))
 
     def weighed(self, share: float) -> FusionParameters:
-        """Return what holds where words, names, bridges and the walk count this share of what they count elsewhere.
+        """Return the parameters with the weights of words, names, bridges and the walk scaled by `share`.
 
-        Residual questions are as many fewer, since what they add counts so little.
+        `residual_limit` is scaled too, since residual questions then add so little.
         """
         return replace(
             self,
@@ -176,19 +175,19 @@ class FusionParameters:
         )
 
     def rarity(self, mention_count: int) -> float:
-        """Return 1 for an entity mentioned once, 0 for one mentioned by all, and logarithmically in between."""
+        """Return 1 for an entity mentioned once, 0 from `common_mentions` mentions on, logarithmic in between."""
         return max(0.0, 1.0 - math.log(max(1, mention_count)) / math.log(self.common_mentions))
 
 
-# What a question may say in place of a setting.
+# The settings that a question may override.
 _OVERRIDES = tuple(field.name for field in fields(QueryParam) if field.name in QuerySettings.model_fields)
 _LEAST_WEIGHT = 3
-# Of a window kept for the reply where no length of it is set, and the largest share that is ever kept.
+# Tokens of the window reserved for the reply if its length is not set, and the largest share ever reserved.
 _REPLY_TOKENS = 4096
 _MOST_REPLY = 0.5
 _DEFAULT_RESPONSE_TYPE = "Multiple Paragraphs"
 _LONE_SURROGATE = late_pattern(r"[\ud800-\udfff]")
-# Whole Unicode blocks of Chinese, Japanese and Korean writing, forms and punctuation included.
+# Whole Unicode blocks of Chinese, Japanese and Korean scripts, including forms and punctuation.
 _WIDE = late_pattern(
     r"[\u1100-\u11ff\u2e80-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
     r"\U00016fe0-\U00016fff\U0001aff0-\U0001b2ff\U00020000-\U0003ffff]"
@@ -197,21 +196,21 @@ _WIDE = late_pattern(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A question ready to be answered: checked, and complete.
+    """A checked question with all defaults filled in, ready to be answered.
 
     Attributes:
-        question: Stripped; lone surrogates replaced by U+FFFD.
-        param: As it was asked; for what has no other form here.
-        settings: Those in force, with what `param` says in place of theirs; `max_total_tokens` is less than was asked
-            for where the chat model can read less.
-        channels: What is searched, in the order of merging.
-        added_channels: Those of them that were asked for beyond the mode's own.
-        keywords: Those that were given; None if there are none.
+        question: The stripped question, lone surrogates replaced by U+FFFD.
+        param: The original parameters, for those without a field here.
+        settings: The settings with the overrides of `param`; `max_total_tokens` is lower than requested if the chat
+            model can read less.
+        channels: The searched channels, in merge order.
+        added_channels: Those channels that the question added to the mode's own.
+        keywords: Keywords given by the caller; None if there are none.
         user_prompt: Further instructions, those of the settings first; may be empty.
-        system_prompt: In place of the built-in prompt, if not empty.
-        chat_model: In place of the configured chat model, if not None.
-        filter: Which documents there are; None for all.
-        is_written: Whether the context is written out as a chat model reads it.
+        system_prompt: Replaces the built-in prompt, if not empty.
+        chat_model: Replaces the configured chat model, if not None.
+        filter: Condition on the searched documents; None for all documents.
+        is_written: Whether to write the context as the text that a chat model reads.
     """
 
     question: str
@@ -241,21 +240,21 @@ class Plan:
 
     @property
     def needs_keywords(self) -> bool:
-        """Whether entities and relations are searched by keywords; a fused search needs none, but uses given ones."""
+        """Whether keywords search entities and relations; a fused search needs none, but uses those given."""
         return self.uses_graph and (not self.is_all_fused or self.keywords is not None)
 
     @property
     def wants_answer(self) -> bool:
-        """Whether an answer is asked for, and not what one would be made from."""
+        """Whether the caller wants an answer, not only its context or prompt."""
         return not (self.param.only_need_context or self.param.only_need_prompt)
 
     @property
     def is_fused(self) -> bool:
-        """Whether chunks are ranked by one fused search."""
+        """Whether one fused search ranks the chunks."""
         return is_fused(self.channels)
 
     def with_settings(self, **changes: Any) -> Plan:
-        """Return the plan with other values of these settings, which are not checked."""
+        """Return the plan with these settings replaced; the new values are not checked."""
         return replace(self, settings=self.settings.model_copy(update=changes)) if changes else self
 
 
@@ -272,13 +271,13 @@ def make_plan(question: str, param: QueryParam, settings: QuerySettings, readabl
 
     Args:
         question: The question.
-        param: How it is asked.
+        param: Its parameters.
         settings: The defaults.
-        readable: Tokens that the configured chat model can read, history included; None for no bound. A chat model
-            that is given with the question has a window of its own.
+        readable: Tokens that the configured chat model can read, history included; None for no bound. It does not
+            apply to a chat model given with the question, whose window is unknown.
 
     Raises:
-        InvalidRequestError: Something cannot be served as given.
+        InvalidRequestError: The question or a parameter is invalid.
     """
     if not isinstance(param, QueryParam):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidRequestError(f"param is {param!r:.200}; give a {QueryParam.__module__}.{QueryParam.__name__}")
@@ -317,7 +316,7 @@ def make_plan(question: str, param: QueryParam, settings: QuerySettings, readabl
 
 
 def check_length(question: str, mode: Mode) -> None:
-    """Refuse a question too short to search for (`InvalidRequestError`); a mode that searches nothing takes any."""
+    """Raise `InvalidRequestError` if a question is too short to search for; a mode without channels takes any."""
     start = question[:_LEAST_WEIGHT]
     if channels_of(mode) and len(start) + len(_WIDE.findall(start)) < _LEAST_WEIGHT:
         raise InvalidRequestError(
@@ -354,7 +353,7 @@ def _message(index: int, item: object) -> ChatMessage:
 def _in_force(
     param: QueryParam, settings: QuerySettings, history: Sequence[ChatMessage], readable: int | None
 ) -> QuerySettings:
-    """Return the settings with what a question says in place of theirs: that of the same names."""
+    """Return the settings, overridden by the parameters of the same names."""
     found: dict[str, Any] = {name: given for name in _OVERRIDES if (given := getattr(param, name)) is not None}
     total = found.get("max_total_tokens", settings.max_total_tokens)
     # A token has at least one byte, so a short history need not be counted.

@@ -1,7 +1,7 @@
-"""What a question asks for: its kind, its entities, its parts and the sides that it compares.
+"""Understands a question by rules: its kind, its entities, its parts and the sides that it compares.
 
-Rules read cue words, names and coordination in English and Chinese, less in other languages; `query.keywords` asks a
-chat model, where there is one.
+The rules use cue words, names and coordination in English and Chinese, fewer in other languages; `query.keywords` asks
+a chat model if there is one.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class QuestionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Understanding:
-    """What a question asks for.
+    """The kind, entities and structure of a question.
 
     Attributes:
-        kind: One particular thing, instructions, a comparison, a cause or a chain of steps, everything of a kind, or
+        kind: Asks for one fact, instructions, a comparison, a cause or a chain of steps, everything of a kind, or about
             the documents as a whole.
-        entities: Names in it, in order, each once.
+        entities: Distinct names in the question, in order.
         expansions: Further words to search with.
         language: ISO 639-1 code.
-        parts: The questions that it is made of, each to be read on its own; empty for a single question.
-        sides: What it compares, at least two; empty unless `kind` is `COMPARE` and the sides are named.
-        by_model: Whether a chat model said so; else it was found by rules.
+        parts: The questions that it consists of, each understandable alone; empty for a single question.
+        sides: The things compared, at least two; empty unless `kind` is `COMPARE` and the sides are named.
+        by_model: Whether a chat model found this; else rules did.
     """
 
     kind: QuestionKind = QuestionKind.FACT
@@ -55,17 +55,16 @@ class Understanding:
     by_model: bool = False
 
 
-# The words by which the kind of a question is known, in English and Chinese.
+# Cues for the kind of a question, in English and Chinese.
 #
-# `CUES` is read from the top, and the first cue that is found decides, so the order matters: what is compared may be
-# a cause, but what causes is seldom compared. A cue marked weak counts only in a question that names nothing, since
-# "the main products" are a theme of a collection but a fact about a company. A question without any cue asks for a
-# fact.
+# `CUES` is tried in order, and the first match decides, so the order matters: a comparison may be about causes, but a
+# question about causes seldom compares. A weak cue counts only in a question without names, since "the main products"
+# are a theme of a collection but a fact about a company. A question without any cue asks for a fact.
 
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """A pattern for a kind of question; a weak one counts only where nothing is named."""
+    """A pattern for a kind of question; a weak one counts only in a question without names."""
 
     kind: QuestionKind
     pattern: re.Pattern[str]
@@ -80,13 +79,13 @@ _ASKS = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)"
 # Words of degree; "other than" and "rather than" compare nothing.
 _DEGREE = r"(?:(?!other|rather|ever|never|over|under|after)[a-z]+er|more|less|better|worse|more [a-z]+|less [a-z]+)"
 _FIRST = r"(?:first|last|earlier|earliest|later|latest|older|oldest|younger|youngest|longer|bigger|more|most)"
-# Plural nouns that speak of what many texts have in common.
+# Plural nouns for what many texts have in common.
 _SHARED = (
     r"(?:themes?|topics?|points|ideas|findings|takeaways|insights|messages|lessons|challenges|problems|issues|concerns"
     r"|questions|trends|patterns|arguments|opinions|views|perspectives|conclusions|subjects)"
 )
 
-# Who speaks in many texts, what they do, and what comes of it.
+# Speakers in many texts, their verbs of speaking, and nouns for the result.
 _VOICES = (
     r"(?:guests|speakers|hosts?|leaders|authors|writers|participants|interviewees|respondents|experts|customers|users"
     r"|employees|engineers|reviewers|people|documents|articles|reports|papers|texts|episodes|interviews|discussions"
@@ -106,7 +105,7 @@ _SPEAKING_OF = (
 )
 
 CUES = (
-    # Why comes before all, whatever it asks it of.
+    # "Why" comes first, whatever else the question holds.
     _cue(QuestionKind.REASON, r"^(?:and |but |so )?why\b", r"^how come\b", r"\bexplain why\b", r"^为什么|^为何"),
     _cue(
         QuestionKind.GLOBAL,
@@ -200,7 +199,7 @@ CUES = (
         r"|\bhow often\b",
         r"列出|列举|罗列|统计|一共|总共|总计|总数|哪几|所有.*(?:哪些|哪几|什么)|(?<![第几])几(?:次|位|个|名|台|家|种|条|本|部|项|人)",
     ),
-    # Chains: an attribute of something that is itself only described.
+    # Chains: an attribute of something that is itself described, not named.
     _cue(
         QuestionKind.REASON,
         r"\b(?!name|names|kind|type|title|number|amount|part|one|some|all|each|most|date|year|city|place"
@@ -224,16 +223,15 @@ CUES = (
 )
 
 
-# What a comparison compares.
+# The sides of a comparison.
 #
-# Forms that say it outright come first ("X vs Y", "between X and Y", "X和Y的区别", "..., X or Y?"), since a name may be
-# read in part only; then names joined by "and", "or", a comma or a Chinese conjunction. Sides are given as the
-# question writes them.
+# Explicit forms come first ("X vs Y", "between X and Y", "X和Y的区别", "..., X or Y?"), since a name may be recognised
+# only in part; then names joined by "and", "or", a comma or a Chinese conjunction. Sides keep the question's spelling.
 
 _MAX_SIDES = 4
 _LONGEST = 120
 
-# What a side is made of: anything up to a sign that ends it.
+# A side: any text up to a sign that ends it.
 _SIDE = r"[^,;?!]{1,120}?"
 _FORMS = tuple(
     late_pattern(pattern, re.IGNORECASE)
@@ -283,14 +281,14 @@ _AFTER_SIDE = r"(?:\s*,?\s*\b(?:and|or|und|oder|vs|versus)\b|\s*(?:和|与|跟|�
 
 
 def find_sides(question: str, entities: Sequence[str]) -> tuple[str, ...]:
-    """Return two to four sides, or none where the question does not name them."""
+    """Return the two to four sides of a comparison, or none if the question does not name them."""
     text = " ".join(question.split())
     for form in _FORMS:
         match = form.search(text)
         sides = _cleaned([*match["a"].split(", "), match["b"]]) if match else ()
         if len(sides) >= 2:
             return sides
-    # The first run of names with nothing but conjunctions between them.
+    # The first run of names with only conjunctions between them.
     run: list[str] = []
     end = -1
     for name in entities:
@@ -315,10 +313,10 @@ def _cleaned(sides: Sequence[str]) -> tuple[str, ...]:
 
 
 def side_question(question: str, sides: Sequence[str], side: str) -> str:
-    """Return the question with the other sides left out, to be searched with.
+    """Return the question without the other sides, to search for one side.
 
-    One that a chat model named and the question does not write cannot be left out; the side that stays is put behind
-    the question if that does not name it.
+    A side that a chat model named in other words cannot be removed. `side` is appended if the question does not name
+    it.
     """
     text = question
     for other in sides:
@@ -328,14 +326,13 @@ def side_question(question: str, sides: Sequence[str], side: str) -> str:
     return text if side.casefold() in text.casefold() else f"{text} {side}"
 
 
-# The questions that one question is made of.
+# The questions that one question consists of.
 #
-# Split where one question ends and another begins: after a question mark, and at a conjunction or comma with an
-# interrogative behind it, if there is one before it too; at the second thing of a list that is asked for; and one
-# thing asked of several ("the ports of A and of B", "甲和乙的端口分别是多少") is asked of each. A part stands alone:
-# its pronoun becomes the name before it, one without a subject gets the subject before it, and one that says only
-# what else it asks of ("and what about B?") is the question before it asked of that. What cannot be understood so
-# leaves the question whole.
+# A question is split after a question mark, at a conjunction or comma with an interrogative on both sides, and at the
+# second item of a requested list; one asked of several things ("the ports of A and of B", "甲和乙的端口分别是多少")
+# becomes one question for each. Each part is made to stand alone: a pronoun is replaced by the earlier name, a missing
+# subject is filled in, and a part that only names another thing ("and what about B?") repeats the earlier question for
+# it. If a part cannot be understood alone, the question stays whole.
 
 MAX_PARTS = 4
 _LEAST_WORDS = 2
@@ -347,14 +344,14 @@ _AUXILIARY = r"(?:is|are|was|were|do|does|did|can|could|should|must|may|will|wou
 _ASKS_FROM_START = late_pattern(rf"{_AUXILIARY}\b", re.IGNORECASE)
 _PREPOSITION = r"(?:in|on|at|of|for|from|by|to|with|under|after|before|since|until|over|through)"
 _BREAK = late_pattern(
-    # A lower-case word after a question mark goes on with the sentence around a title.
+    # A lower-case word after a question mark continues the sentence around a title.
     r"(?<=[?？])\s*(?=[^\sa-z])"
     rf"|\s*[,;]?\s+(?:[Aa]nd|[Bb]ut|[Oo]r)\s+(?:also\s+|then\s+|if so,?\s+)?(?=(?i:(?:{_PREPOSITION}\s+)?{_ASKING}\s+"
     rf"(?:{_AUXILIARY}|to|many|much|long|often|old|far|he|she|it|they|its|his|her|their|[a-z]+ed|[a-z]+s)\b))"
     rf"|\s*[,;]?\s+(?:[Aa]nd|[Bb]ut)\s+(?=(?i:(?:{_PREPOSITION}\s+)?(?:which|what|whose)\s+(?:[\w-]+\s+){{1,4}}"
     rf"{_AUXILIARY}\b))"
     rf"|\s*[,;]\s+(?:[Aa]nd|[Bb]ut)\s+(?=(?i:(?:{_PREPOSITION}\s+)?{_ASKING}\b))"
-    # "and which command frees the space", "and which option of X makes the"; `find_parts` wants a question before it.
+    # "and which command frees the space", "and which option of X makes the"; `find_parts` needs a question before it.
     r"|\s+and\s+(?=(?:which|what)\s+(?:[\w-]+\s+){1,4}?(?!is\b|was\b|has\b|does\b)[a-z]{2,}s\s+(?:an?|the|its|all|every"
     r"|each|no|it|them|to|in|on|from|up|down|off|out)\b)"
     rf"|;\s+(?=(?i:{_ASKING})\b)"
@@ -381,7 +378,7 @@ _PRONOUN = late_pattern(
     r"\b(it|he|him|she|they|them|this|that one|there)\b|\b(its|his|her|hers|their)\b", re.IGNORECASE
 )
 _PRONOUN_ZH = late_pattern(r"(?:它|他|她|其|该(?:公司|项目|产品|工具|人)?|这(?:个|家|部|位|种|款)(?![^的是]{3}))们?")
-# What such a part asks is said by the one before it.
+# Such a part repeats the question of the part before it.
 _ALSO_OF = late_pattern(
     r"^(?:and )?(?:(?:what|how) about|what of)\s+(?P<en>.{2,60}?)[?.]*$|^那?么?(?P<zh>.{1,20}?)呢[?？]?$", re.IGNORECASE
 )
@@ -389,14 +386,14 @@ _ALSO_OF = late_pattern(
 _ONE_OF_MANY = late_pattern(r"\b(?:one|ones|next|following|others?|rest|that|this)\b|[另其]|下一|这|那", re.IGNORECASE)
 _ELLIPSIS = late_pattern(r"^(?:and )?(?:what|how) else\b", re.IGNORECASE)
 _BARE = late_pattern(rf"^({_ASKING})[?.]*$", re.IGNORECASE)
-# "Which Octave function finds a zero, and which starts a timer?": what is asked for twice is named once.
+# "Which Octave function finds a zero, and which starts a timer?": the noun asked for twice is named once.
 _ASKED_NOUN = late_pattern(
     r"(?:which|what)\s+((?:[\w-]+\s+){0,3}?[\w-]+)\s+(?!is\b|does\b|has\b|was\b)[a-z]+s\b", re.IGNORECASE
 )
 _WITHOUT_NOUN = late_pattern(
     r"(which|what)\s+(?=(?!is\b|does\b|has\b|was\b)[a-z]+s\s+(?:an?|the|its|all|every|each|no|it|them|to|in|on|from|up|down|off|out)\b)"
 )
-# "From which device does it read a DVD, and from which a video CD?": what both ask is said once.
+# "From which device does it read a DVD, and from which a video CD?": the common verb is named once.
 _ASKED_FIRST = rf"^(?P<asks>(?:\w+\s+)?(?:{_ASKING}|{_ASKING_DE}))\s+"
 _OBJECT = r"(?P<object>\b(?:an?|the|eine?[nmrs]?|de[rmn]|die|das)\s[^,;?]*)"
 _WITHOUT_VERB = late_pattern(rf"{_ASKED_FIRST}{_OBJECT}", re.IGNORECASE)
@@ -429,20 +426,20 @@ _OF_EACH_ZH = late_pattern(
     r"^(?P<a>[^，。？?和与跟及]{1,90}?)\s*[和与跟及、]\s*(?P<b>[^，。？?和与跟及、]{1,30}?)(?P<rest>\s*(?:的.{2,}|中|里|在|由).*?)"
     r"(?:分别|各自|各)(?P<tail>.*)$"
 )
-# What a Chinese subject begins with, by part of speech.
+# Parts of speech that a Chinese subject consists of.
 _NOMINAL = frozenset(
     {"n", "nz", "nw", "nr", "ns", "nt", "s", "t", "r", "a", "b", "vn", "an", "PER", "LOC", "ORG", "TIME"}
 )
-# What an English question speaks of: "how big is the buffer", "where does the keeper sleep".
+# The subject of an English question: "how big is the buffer", "where does the keeper sleep".
 _SUBJECT = late_pattern(
     rf"\b(?:(?P<be>is|are|was|were)|{_AUXILIARY})\s+(?:the|an?)\s+(?P<words>[\w-]+(?:\s+[\w-]+){{0,5}})", re.IGNORECASE
 )
-# Up to here the first part of a Chinese question is its subject.
+# The subject of the first part of a Chinese question, up to its verb or particle.
 _SUBJECT_ZH = late_pattern(r"^(.{1,16}?)(?:的|是|在|由|用|于|默认|叫|有|从|位于)")
 
 
 def find_parts(question: str, entities: Sequence[str]) -> tuple[str, ...]:
-    """Return two to four questions, or none for a single one."""
+    """Return the two to four questions that a question consists of, or none for a single one."""
     text = " ".join(question.split())
     chinese = is_chinese(text)
     if each := _of_each(text, chinese):
@@ -465,12 +462,12 @@ def find_parts(question: str, entities: Sequence[str]) -> tuple[str, ...]:
 
 
 def _parts_in(text: str, language: str) -> tuple[str, ...]:
-    """Return the questions of a question in another language; none unless each of them has a word that asks."""
+    """Return the parts of a question in another language; none unless each of them has a question word."""
     if (asking := asks(language, "words")) is None:
         return ()
     spans: list[tuple[int, int]] = []
     begin = 0
-    # What asks nothing belongs to the question behind it, what comes last to the one before.
+    # A piece without a question word belongs to the question after it; the last piece, to the question before it.
     for end, following in (*(match.span() for match in _break_in(language).finditer(text)), (len(text), len(text))):
         if not asking.search(text, begin, end):
             continue
@@ -490,7 +487,7 @@ def _parts_in(text: str, language: str) -> tuple[str, ...]:
 
 
 def _goes_on_inside(part: str, piece: str, language: str) -> bool:
-    """Return whether a piece begins with a word that joins clauses inside the part before it, too.
+    """Return whether a piece begins with a question word that also joins clauses within the part before it.
 
     "Que se passe-t-il quand il démarre et quand il s'arrête ?" is one question.
     """
@@ -503,7 +500,7 @@ def _goes_on_inside(part: str, piece: str, language: str) -> bool:
 
 @cache
 def _break_in(language: str) -> re.Pattern[str]:
-    """Return what stands between two questions in a language that is read by its question words alone."""
+    """Return the pattern between two questions in a language with rules for question words only."""
     asking = ASKING[language]
     if language in ("ja", "ko"):
         return re.compile(asking.joins)
@@ -527,7 +524,7 @@ def _of_each(text: str, chinese: bool) -> tuple[str, ...]:
 
 
 def _merge(pieces: Sequence[str], chinese: bool) -> list[str]:
-    """Return the pieces that ask something, each with what stands before it and asks nothing."""
+    """Merge each piece that asks nothing into the next one that asks something; a last one, into the one before."""
     merged: list[str] = []
     waiting: list[str] = []
     has_asked, comma = False, "，" if chinese else ", "
@@ -536,10 +533,10 @@ def _merge(pieces: Sequence[str], chinese: bool) -> list[str]:
         waiting.append(piece)
         if not has_asked:
             continue
-        # Joined only where something is asked, so that many pieces that ask nothing cost no more than their length.
+        # Join only once something is asked, so that many pieces that ask nothing take linear time.
         whole = comma.join(waiting)
         if chinese:
-            # A later one as short as "用哪个键" says how the one before it is meant.
+            # A later piece as short as "用哪个键" only specifies the one before it.
             is_long = len(whole.rstrip("?？")) > _LEAST_HAN + (2 if merged and not _ALSO_OF.match(whole) else -1)
         else:
             is_long = len(whole.split()) >= _LEAST_WORDS or (bool(merged) and _BARE.match(whole) is not None)
@@ -558,7 +555,7 @@ def _has_interrogative(piece: str, chinese: bool, *, is_first: bool) -> bool:
 
 
 def _standing_alone(part: str, before: Sequence[str], entities: Sequence[str]) -> str:
-    """Return a part as a question that needs nothing before it; empty if it cannot be understood alone."""
+    """Return a part as a self-contained question; empty if it cannot be understood alone."""
     if not before:
         return part
     first = before[0].rstrip("?？ ")
@@ -594,12 +591,12 @@ def _standing_alone(part: str, before: Sequence[str], entities: Sequence[str]) -
 
 
 def _subject(first: str) -> str:
-    """Return what a first part without a name speaks of: in Chinese what stands before its verb, else behind it."""
+    """Return the subject of a first part without a name: in Chinese the text before its verb, else after it."""
     if not is_chinese(first):
         match = _SUBJECT.search(first)
         spoken = match["words"].split() if match else []
         words = list(takewhile(lambda word: word.lower() not in stop_words("en"), spoken))
-        # Without their verb: "does the keeper sleep", "was the tower built"; not "is the keeper", "does the keeper do".
+        # Drop the verb in "does the keeper sleep", "was the tower built"; not in "is the keeper", "does the keeper do".
         ends_with_verb = match is not None and not match["be"] and spoken[len(words) : len(words) + 1] != ["do"]
         is_past = words[-1:] and (words[-1].endswith("ed") or words[-1].lower() in word_list("verb_forms"))
         words = words[:-1] if ends_with_verb or is_past else words
@@ -613,9 +610,10 @@ def _subject(first: str) -> str:
 
 
 def _has_subject(part: str) -> bool:
-    """Return whether a Chinese part names a thing before it asks ("敲几声" does not), or what is done to one by whom.
+    """Return whether a Chinese part has a noun before its question word ("敲几声" has none) or after its verb.
 
-    In "哪个命令签署文件" what is asked for is the subject; "哪个部门负责" says nothing of what.
+    The latter applies if it begins with the question word: "哪个命令签署文件" is complete, "哪个部门负责" lacks its
+    object.
     """
     asks = _INTERROGATIVE_ZH.search(part)
     (words,) = tag_words([part[: asks.start()] if asks and asks.start() else part])
@@ -623,17 +621,17 @@ def _has_subject(part: str) -> bool:
     return any(word.tag in _NOMINAL for word in named)
 
 
-# What an account of a whole subject is to speak of: "Describe the reef, covering its age and the fish that live there".
+# The aspects of an account of a whole subject: "Describe the reef, covering its age and the fish that live there".
 #
-# Each aspect is a search of its own, since the pages that speak of one seldom speak of the others. It is searched for
-# with the subject, which stands first, before it.
+# Each aspect is searched for separately, since pages about one seldom cover the others. The subject, which comes first
+# in the question, is prepended to each.
 
 _ASPECT_BREAK = late_pattern(
     rf"\s*,?\s+{_SPEAKING_OF}\s+|(?:\s*[,;:]|\s+and|\s+as well as)+\s+"
     r"(?=(?:an?|the|its|their|his|her|how|wh(?:at|en|ere|ich|o|y))\b)|\s*(?:[，、；：]|以及|包括|及其)\s*",
     re.IGNORECASE,
 )
-# What a question opens with that asks for an account, or says from where it is looked at.
+# The opening of a question that asks for an account, or names the point of view.
 _ACCOUNT_OPENING = late_pattern(
     r"^(?:please )?(?:(?:from|according to) (?:an? |the )?[\w ]{2,40}, )?(?:what|which) (?:is|are|was|were) "
     r"(?:the |some of the )?|^(?:please )?[a-z]+ (?:an? (?:\w+ )?(?:overview|summary|account) of )?(?=the |an? |how )"
@@ -644,7 +642,7 @@ _MOST_ASPECTS = 5
 
 
 def find_aspects(question: str) -> tuple[str, ...]:
-    """Return what an account is to speak of, each with its subject: two to five texts, or none where one thing is."""
+    """Return the aspects of an account, each with its subject: two to five texts, or none for a single aspect."""
     text = _ACCOUNT_OPENING.sub("", " ".join(question[:LONGEST_READ].split()), count=1).rstrip("?.!？。！ ")
     aspects = dict.fromkeys(piece for piece in _ASPECT_BREAK.split(text) if terms(piece))
     if len(aspects) < 2:
@@ -654,14 +652,14 @@ def find_aspects(question: str) -> tuple[str, ...]:
 
 
 _MAX_WORDS = 64
-# What comes later in a question of pages is material, not the question.
+# The part of a question that the rules read; later text in a question of several pages is material.
 LONGEST_READ = 4_000
 
 
 def understand_by_rules(question: str) -> Understanding:
-    """Return what rules find in a question; takes about a millisecond, so it belongs into a thread.
+    """Understand a question by rules; takes about a millisecond, so run it in a thread.
 
-    Nothing is added that the question does not say: `expansions` are its content words besides the names.
+    Rules add no words of their own: `expansions` are the question's content words.
     """
     text = question[:LONGEST_READ]
     (sentences,) = read_texts([text])
@@ -669,7 +667,7 @@ def understand_by_rules(question: str) -> Understanding:
     phrases = _unique(phrase.text.casefold() for sentence in sentences for phrase in sentence.phrases)
     kind = classify(text, entities)
     sides = find_sides(text, entities) if kind is QuestionKind.COMPARE else ()
-    # Sides that ask something each are questions; else a comparison is retrieved by its sides, and stays whole.
+    # Sides that are questions become parts; otherwise a comparison is searched by its sides and not split into parts.
     parts = sides if sides and all(_INTERROGATIVE.match(side) for side in sides) else ()
     sides = () if parts else sides
     parts = parts or (() if sides else find_parts(text, entities))
@@ -677,7 +675,7 @@ def understand_by_rules(question: str) -> Understanding:
 
 
 def sides_by_rules(question: str) -> tuple[str, ...]:
-    """Return what a question compares, as `understand_by_rules` does; takes about as long."""
+    """Return the sides that a question compares, as `understand_by_rules` does; takes about as long."""
     text = question[:LONGEST_READ]
     (sentences,) = read_texts([text])
     entities = _names(sentences)
@@ -685,7 +683,7 @@ def sides_by_rules(question: str) -> tuple[str, ...]:
 
 
 def classify(question: str, entities: Sequence[str]) -> QuestionKind:
-    """Return the kind of a question; weak cues count only where no names are in it."""
+    """Return the kind of a question; weak cues count only if it has no names."""
     text = " ".join(question.casefold().split())
     for cue in CUES:
         if cue.pattern.search(text) and not (cue.is_weak and entities):

@@ -6,7 +6,7 @@ import pytest
 
 from heliograph.documents.base import Limits, RawDocument
 from heliograph.documents.registry import load_document
-from heliograph.documents.terminal_text import terminal_markdown
+from heliograph.documents.terminal_text import set_out_markdown, terminal_markdown
 from heliograph.documents.web_page import html_to_markdown
 
 _PAGE = """KEEPER(8)                    System Manager's Manual                    KEEPER(8)
@@ -158,3 +158,7 @@ def test_days_that_a_change_log_names_again_and_again_head_their_entries() -> No
         "## 2016-03-08 Bob <b@b.example>",
     ]
     assert text.index("Trim 5") < text.index("2016-03-08")
+
+
+def test_line_that_begins_with_a_number_sign_is_no_heading() -> None:
+    assert list(set_out_markdown("# echo lamps | nc\n\nIt burns.")) == ["\\# echo lamps | nc", "It burns."]

@@ -96,6 +96,13 @@ def test_page_of_hardly_any_words_beside_its_translators_is_a_text() -> None:
     assert load("color.docbook", book).text == "Alles über die Farben.\n"
 
 
+def test_names_of_other_files_say_nothing_and_what_a_comment_defines_is_not_read() -> None:
+    book = DOCBOOK.replace("<!-- nothing -->", '&more;<!-- <!ENTITY who "<firstname>Bob</firstname>"> -->')
+    text = load("book.docbook", book).text
+    assert text.startswith("# Das Handbuch zu Zorblatt\n\nZorblatt liest")
+    assert "more" not in text.partition("und mehr")[0]
+
+
 @pytest.mark.parametrize(
     "xml",
     [

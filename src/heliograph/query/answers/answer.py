@@ -1,9 +1,9 @@
-"""From a retrieval to an `Answer`: written by a chat model or quoted, at once or piece by piece.
+"""Makes an `Answer` from a retrieval: written by a chat model or quoted, at once or piece by piece.
 
-What is quoted are the sentences of the retrieved chunks that say most about the question. They are chosen by
-`sentence_ranking` and quoted as they stand, each with the number of its document, under a line that says that nobody
-wrote this answer. Each quote is a `Citation` too: its exact characters in the document, its page and headings. Where no
-sentence says anything of the question, there is no answer.
+A quoted answer has the sentences of the retrieved chunks that say most about the question. `sentence_ranking` chooses
+them; they are quoted verbatim, each with the number of its document, under a line that says that the answer consists of
+quotes. Each quote is also a `Citation`: its exact characters in the document, its page and headings. If no sentence is
+relevant to the question, there is no answer.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from heliograph.text.sentences import sentence_spans
 _MAX_QUOTES = 6
 _MOST_OF_PART = 4
 _MAX_QUOTE_CHARACTERS = 600
-# Of a sentence that is compared with the question; longer ones are lists and tables without an end mark.
+# Characters of a sentence that are compared with the question; longer ones are lists and tables without an end mark.
 _LONGEST_READ = 600
 
 
@@ -70,21 +70,21 @@ def _all_words() -> Mapping[str, Mapping[str, str]]:
 
 
 def _words(what: str, question: str) -> str:
-    """Return what an answer says itself, in the question's language where it is known, else in English."""
+    """Return a fixed phrase of answers in the question's language if available, else in English."""
     known = _all_words()[what]
     return known.get(question_language(question), known["en"])
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractiveAnswer:
-    """Quoted sentences and where each stands; both empty when nothing relevant is there."""
+    """Quoted sentences and their citations; both empty if nothing is relevant."""
 
     text: str = ""
     citations: tuple[Citation, ...] = ()
 
 
 def nothing_found(retrieval: Retrieval) -> str:
-    """Return the statement that there is nothing to answer from, and why, in the question's language."""
+    """Return the text that says, in the question's language, why there is no answer."""
     if retrieval.has_no_room:
         return _words(Failure.EMPTY_CONTEXT, retrieval.question)
     if retrieval.is_below_threshold:
@@ -102,12 +102,11 @@ async def quote_answer(
     embedding: EmbeddingModel | None = None,
     parts: Sequence[FoundPart] = (),
 ) -> ExtractiveAnswer:
-    """Return the quoted sentences that are relevant, with citations and the list of documents cited.
+    """Return the relevant sentences as quotes, with citations and the list of cited documents.
 
     A question of several parts is answered part by part, each under its own line. Documents are read for titles and
-    pages; the text of one only where a chunk's edge cuts a quoted sentence or a block of code. Empty if no sentence
-    says anything of the question. Without an understanding rules tell what it asks for, and without an embedding words
-    alone decide.
+    pages; their texts only where a chunk's edge may cut a quoted sentence or a block of code. The result is empty if no
+    sentence is relevant. Without `understanding`, rules classify the question; without `embedding`, only words decide.
 
     Raises:
         ModelError: The embedding failed.
@@ -126,7 +125,7 @@ async def quote_answer(
     else:
         sections = [("", await source.quotes(question, _MAX_QUOTES, understood))]
     cut = {item.item.chunk.document_id for _, quotes in sections for item in quotes if item.is_cut}
-    # Of a document that is longer than what the context holds of it in one chunk.
+    # Documents that are longer than any chunk of theirs in the context.
     held: dict[str, int] = {}
     for chunk in (item.chunk for item in context.chunks):
         held[chunk.document_id] = max(held.get(chunk.document_id, 0), chunk.end - chunk.start)
@@ -138,7 +137,7 @@ async def quote_answer(
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What may be quoted from."""
+    """The context and documents to quote from."""
 
     context: Context
     documents: Mapping[str, Document]
@@ -148,26 +147,26 @@ class _Source:
     async def quotes(
         self, question: str, limit: int, understanding: Understanding | None, part: FoundPart | None = None
     ) -> Sequence[Quotable]:
-        """Return what answers a question, best first; of a part's hits, where it is one and has some."""
+        """Return the quotes that answer a question, best first; only from a part's own hits if it has some."""
         listed = await asyncio.to_thread(self._listed, question, understanding, part)
         if listed is None:
             return []
         near: Sequence[float] | None = None
         if self.embedding is not None:
-            # Each sentence is read with what stands above it.
+            # Embed each sentence with its heading and lead.
             told = [sentence.in_place[:_LONGEST_READ] for _, sentence in listed.items]
             asked, read = await run_together(
                 self.embedding.embed([question], "query"), self.embedding.embed(told, "document")
             )
             near = (await self.embedding.scale()).usual(cosines(read.vectors, asked.vectors[0])).tolist()
-        # What is asked of the documents as a whole is said by no sentence of them.
+        # No single sentence answers a question about the documents as a whole.
         is_broad = understanding is not None and understanding.kind is QuestionKind.GLOBAL
         if not is_broad and not is_answered(listed, near):
             return []
         return await asyncio.to_thread(choose, listed, limit, near)
 
     def _listed(self, question: str, understanding: Understanding | None, part: FoundPart | None) -> Shortlist | None:
-        # A cosine with marks or pictures alone means nothing.
+        # The cosine of a question of punctuation or emoji alone means nothing.
         if not any(map(str.isalnum, question)):
             return None
         chunks = self.context.chunks
@@ -180,9 +179,9 @@ class _Source:
 
 
 def _each_once(sections: Sequence[tuple[str, Sequence[Quotable]]]) -> list[tuple[str, Sequence[Quotable]]]:
-    """Return the parts with their quotes, none of them twice; parts with the same answer are put together.
+    """Return the parts with their quotes deduplicated; parts with the same first quote are merged.
 
-    What answers a part, its first quote, stays with it; further quotes stay with the first part that has them.
+    The first quote of a part, its answer, stays with it; further quotes stay with the first part that has them.
     """
     written: dict[tuple[str, int, int] | str, tuple[str, list[Quotable]]] = {}
     for part, quotes in sections:
@@ -205,7 +204,7 @@ def _place(quote: Quotable) -> tuple[str, int, int]:
 
 
 def cited_references(references: Sequence[Reference], cited: Collection[str]) -> str:
-    """Return the list of the documents that an answer cites, in the order of their numbers, under its heading."""
+    """Return the list of the documents that an answer cites, in the order of their numbers, with a heading."""
     documents = [
         f"- [{reference.reference_id}] {shown_sources(reference)}"
         for reference in references
@@ -226,14 +225,14 @@ def _written(
     documents: Mapping[str, Document],
     texts: Mapping[str, str],
 ) -> ExtractiveAnswer:
-    """Return the answer: its label, the quotes, under a line for each part where there are several, the documents."""
+    """Return the answer text with citations: label, quotes (under a line per part if there are several), documents."""
     if not any(quotes for _, quotes in sections):
         return ExtractiveAnswer()
     text = _words("quoted", question) + "\n"
     citations: dict[tuple[str, int, int], Citation] = {}
     for part, quotes in sections:
         if part:
-            # With a capital and the question's own mark, which a part seldom has within the question.
+            # Capitalise the part and end it with the question's own mark, which parts seldom have.
             mark = question.rstrip()[-1:]
             text += f"\n**{part[:1].upper()}{part[1:].rstrip('?？。. ')}{mark if mark in '?？' else ''}**\n"
             text += "" if quotes else f"\n{_words('not_said', question)}\n"
@@ -242,7 +241,7 @@ def _written(
             start, end = chunk.start + sentence.start, chunk.start + sentence.end
             quote = chunk.text[sentence.start : sentence.end]
             whole = texts.get(chunk.document_id) if sentence.is_cut else None
-            # A document that has changed since the chunk was read tells nothing of it.
+            # Ignore the text of a document that changed after the chunk was read.
             if whole is not None and whole[start:end] == quote:
                 start, end = completed_span(whole, start, end)
                 quote = whole[start:end]
@@ -269,22 +268,22 @@ def _shortened(sentence: str) -> str:
     return sentence[:_MAX_QUOTE_CHARACTERS].rstrip() + " …"
 
 
-# What a chat model writes, piece by piece, made true to its context.
+# Checking a chat model's text against its context, piece by piece.
 #
-# Pieces go in as they come, and what may be shown comes out, citations checked; at the end the list of the documents
-# cited is added. Text that follows a caller's own prompt, or for which nothing was searched, is shown as it is
-# written, since only our prompts say what a number in brackets means.
+# Pieces go in as they arrive, and text with checked citations comes out; at the end the list of cited documents is
+# added. Text written for a caller's own prompt, or without a search, passes unchanged, since only our prompts define
+# the meaning of a number in brackets.
 
-# How models say it that do not write the mark; only looked for in a short answer that cites nothing, and only in how it
-# begins. What is said of the subject itself must not pass for it ("The protocol does not encrypt the text"), so the
-# passages must be who says nothing, or where nothing is said, or the writer who does not know.
+# Refusals by models that do not write the mark; only matched at the start of a short answer without citations. A
+# statement about the subject must not match ("The protocol does not encrypt the text"), so the pattern requires that
+# the passages say nothing, that nothing is said in them, or that the writer does not know.
 _LONGEST_REFUSAL = 400
 _GIVEN = (
     r"(?:(?:provided|given|available|above|supplied|retrieved|listed|quoted|cited|of|these|those|the|your) ){0,4}"
     r"(?:context|documents?|passages?|sources?|texts?|excerpts?|references|materials?|knowledge base|information"
     r"(?: provided| given| available)?)"
 )
-# The passages as such, not what is called after them ("the text index").
+# The passages as such, not other things whose names begin alike ("the text index").
 _THE_GIVEN = (
     rf"(?:the|these|this|those) {_GIVEN}\b(?=\W*$|[.,;:!?)]| (?:about|on|regarding|concerning|that|which|who|says?|"
     r"mentions?|states?|to|of|for|i|and|so|provided|given|above|supplied|available|retrieved)\b)"
@@ -300,12 +299,12 @@ _SAID = (
 _TOLD = r"(?:information|mention|answer|details?|evidence|reference|indication|data|statement|description)"
 _CAN_GERMAN = "(?:kann|konnte|weiß|finde|habe)"
 _REFUSAL = late_pattern(
-    # Who says nothing: "The documents do not mention it."
+    # The passages say nothing: "The documents do not mention it."
     rf"(?:^|[,;:] ?|\b(?:that|but|because|since|as) )(?:the|these|this|those|my) {_GIVEN}\b"
     r"(?: (?:itself|themselves|alone|above|here|i (?:have|was given)))?,? "
     rf"(?:(?:do(?:es)?|did)(?: not|n['’]t)(?: \w+ly)? {_SAYS}\b"
     r"|(?:say|contain|hold|give|offer|provide|has|have|mention)s? (?:no|nothing|neither)\b|(?:is|are) silent\b)"
-    # Where nothing is said: "It is not mentioned in the passages.", "There is no information about it in the context."
+    # Nothing is said in them: "It is not mentioned in the passages.", "There is no information about it in the context."
     rf"|^(?:none|neither|nothing) (?:of|in) (?:the|these|those) {_GIVEN} {_SAYS}e?s?\b"
     rf"|(?:\bnot|n['’]t|\bnever)(?: \w+ly)? {_SAID}\b[^.!?\n]{{0,40}}\b(?:in|by|from|within|across) (?:any of )?"
     rf"{_THE_GIVEN}"
@@ -314,7 +313,7 @@ _REFUSAL = late_pattern(
     rf"|\b(?:no|not any|n['’]t any)(?: \w+){{0,3}} {_TOLD}\b[^.!?\n]{{0,80}}\b(?:in|by|from|within) {_THE_GIVEN}"
     rf"|^(?:there is |i (?:found|find|have|see) )?(?:nothing|no(?: \w+){{0,3}} {_TOLD})\b[^.!?\n]{{0,40}}"
     rf"(?:\b(?:in|by|within) {_THE_GIVEN}|\b(?:was|is|are|were|could be|can be) (?:found|given|provided|available)\b)"
-    # The writer who does not know: "I cannot answer this."
+    # The writer does not know: "I cannot answer this."
     r"|\b(?:i|we)(?:['’]m| am| was| are)? (?:unable|not able) to\b|\b(?:i|we) (?:do not|don['’]t) (?:know|have)\b"
     r"|\b(?:i|we) (?:can|could|did)(?:not| not|['’]t|n['’]t) (?:answer|find|provide|determine|tell|see)\b"
     r"|\b(?:question|this|that|it) (?:cannot|can['’]t|can not|could not) be (?:answered|determined)\b"
@@ -341,7 +340,7 @@ _APOLOGY = late_pattern(
 
 
 class WrittenAnswer:
-    """The text of one answer while it is written: what may be shown so far, all of it once `finish` was called."""
+    """The text of one answer while it is written: `text` may be shown so far, and is complete after `finish`."""
 
     def __init__(self, plan: Plan, retrieval: Retrieval) -> None:
         self.text = ""
@@ -351,7 +350,7 @@ class WrittenAnswer:
         self._filter = CitationFilter(known) if plan.channels and not plan.system_prompt else None
 
     def feed(self, piece: str) -> str:
-        """Take a piece and return the text that may be shown now, held-back text included."""
+        """Add a piece and return the text that may be shown now, including text held back before."""
         return self._add(self._filter.feed(piece) if self._filter else piece)
 
     def finish(self) -> str:
@@ -367,7 +366,7 @@ class WrittenAnswer:
 
     @property
     def dropped(self) -> int:
-        """Citations that named no source of the context."""
+        """The number of citations that named no source of the context."""
         return self._filter.dropped if self._filter else 0
 
     @property
@@ -378,16 +377,16 @@ class WrittenAnswer:
         body = self._body.strip()
         if len(body) > _LONGEST_REFUSAL or cited_numbers(body):
             return False
-        # Its first sentence says so, but for an apology.
+        # Its first sentence, skipping apologies, must be a refusal.
         sentences = (" ".join(body[start:end].split()) for start, end in sentence_spans(body))
         first = next((text for text in sentences if _REFUSAL.search(text) or not _APOLOGY.match(text)), "")
         return _REFUSAL.search(first) is not None
 
     async def ground(self, records: RecordsStore) -> Grounding:
-        """Return what the sentences of the finished answer rest on; only citations where nothing is checked.
+        """Return the support for the sentences of the finished answer; only citations if the text is not checked.
 
         Raises:
-            StoreError: The documents cited cannot be read.
+            StoreError: The cited documents cannot be read.
         """
         context = self._retrieval.context
         if not context.chunks:
@@ -422,12 +421,12 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-# Of the longest answer that somebody reads; long reports have half of it.
+# Tokens of the longest useful answer; long reports have half of it.
 _NEEDED_TOKENS = 8192
 
 
 def answering_model(plan: Plan, retrieval: Retrieval, chat: ChatModel | None) -> ChatModel | None:
-    """Return the chat model if it is to write the answer, or None when none is needed or there.
+    """Return the chat model that writes the answer, or None if none is needed or configured.
 
     Raises:
         InvalidRequestError: The mode is bypass and there is no chat model.
@@ -445,11 +444,11 @@ def answering_model(plan: Plan, retrieval: Retrieval, chat: ChatModel | None) ->
 async def answer_offline(
     plan: Plan, retrieval: Retrieval, records: RecordsStore, embedding: EmbeddingModel | None = None
 ) -> Answer:
-    """Return the answer for which no chat model is needed, or none is there.
+    """Return the answer where no chat model is needed or configured.
 
     Raises:
         ModelError: The embedding, which compares sentences with the question, failed.
-        StoreError: The documents that are quoted cannot be read.
+        StoreError: The quoted documents cannot be read.
     """
     if retrieval.failure is not None:
         text = nothing_found(retrieval) if plan.wants_answer else ""
@@ -458,7 +457,7 @@ async def answer_offline(
         return _answer(plan, retrieval, show_prompt(plan, _prompt(plan, retrieval)), AnswerKind.PROMPT)
     if plan.param.only_need_context:
         return _answer(plan, retrieval, retrieval.context.text, AnswerKind.CONTEXT)
-    # What was understood is of the question as it was written.
+    # The understanding belongs to the question before its spelling was corrected.
     understanding = None if retrieval.respelt else retrieval.understanding
     question = retrieval.respelt or plan.question
     quoted = await quote_answer(question, retrieval.context, records, understanding, embedding, retrieval.parts)
@@ -478,8 +477,8 @@ async def answer_with(chat: ChatModel, plan: Plan, retrieval: Retrieval, records
     """Return the answer that a chat model writes.
 
     Raises:
-        ModelError: It failed.
-        StoreError: The documents that are cited cannot be read.
+        ModelError: The chat model failed.
+        StoreError: The cited documents cannot be read.
     """
     reply = await chat.complete(answer_request(plan, retrieval))
     written = WrittenAnswer(plan, retrieval)
@@ -499,7 +498,7 @@ def answer_request(plan: Plan, retrieval: Retrieval) -> ChatRequest:
 async def finished_answer(
     plan: Plan, retrieval: Retrieval, written: WrittenAnswer, reply: ChatReply | None, records: RecordsStore
 ) -> Answer:
-    """Return what a chat model wrote as an answer; `reply` is None when a stream did not tell how it ended."""
+    """Return a chat model's text as an `Answer`; `reply` is None if a stream did not report how it ended."""
     grounding = await written.ground(records)
     answer = _answer(plan, retrieval, written.text, AnswerKind.GENERATED)
     is_complete = reply is None or reply.is_complete
@@ -529,23 +528,23 @@ def _answer(plan: Plan, retrieval: Retrieval, text: str, kind: AnswerKind) -> An
 
 
 def _prompt(plan: Plan, retrieval: Retrieval) -> str:
-    """Return the system prompt; in a mode that searches nothing only the caller's, as it is."""
+    """Return the system prompt; in a mode without channels only the caller's, unchanged."""
     return system_prompt(plan, retrieval.context.text) if plan.channels else plan.system_prompt
 
 
 class AnswerStream:
-    """The pieces of one answer, to be read once.
+    """An async iterator over the pieces of one answer, which can be read once.
 
         stream = await engine.query_stream("Who keeps the light?")
         print(stream.references)
         async for piece in stream:
             print(piece, end="")
 
-    Leaving the loop early cancels the call to the chat model; `aclose`, or an `async with` around it, waits until it is
-    cancelled. Pieces raise `ModelError` as the model does.
+    Leaving the loop early cancels the call to the chat model; `aclose`, or an `async with` around it, waits until the
+    call is cancelled. Reading raises the model's `ModelError`.
 
     Attributes:
-        answer: The whole answer, once the last piece was read; None before.
+        answer: The whole answer after the last piece was read; None before.
     """
 
     def __init__(
@@ -556,9 +555,9 @@ class AnswerStream:
         records: RecordsStore,
         asked: QuestionTimer | None = None,
     ) -> None:
-        """Take a ready answer as the only piece, or ask a chat model once the first piece is wanted.
+        """Yield a ready answer as the only piece, or call a chat model when the first piece is read.
 
-        `asked` is told when the last piece was read, or reading was given up.
+        The timer `asked` is notified when the last piece was read or the reading was abandoned.
         """
         self.retrieval = retrieval
         self.answer: Answer | None = None
@@ -567,12 +566,12 @@ class AnswerStream:
         self._records = records
         self._asked = asked or QuestionTimer(plan.mode)
         self._reading: weakref.ref[AsyncGenerator[str]] | None = None
-        # Once reading has begun, its end is told; a stream that is closed before it tells so itself.
+        # Once reading has begun, its end notifies the timer; if the stream is closed before, `aclose` does.
         self._is_begun = False
 
     @property
     def ready(self) -> Answer | None:
-        """The answer where it is known before it is read, since no chat model writes it; else None."""
+        """The answer if it is known before reading, since no chat model writes it; else None."""
         return self._source if isinstance(self._source, Answer) else None
 
     @property
@@ -582,16 +581,16 @@ class AnswerStream:
 
     @property
     def references(self) -> tuple[Reference, ...]:
-        """Documents behind the answer."""
+        """Sources of the chunks behind the answer."""
         return self.retrieval.context.references
 
     def __aiter__(self) -> AsyncIterator[str]:
-        """Start reading; raises `InvalidRequestError` if it was read or closed before."""
+        """Start reading; raises `InvalidRequestError` if the stream was read or closed before."""
         if self._reading is not None or self._is_begun:
             raise InvalidRequestError("this stream has been read already or closed; ask again")
         source = self._source
         pieces = self._ready(source) if isinstance(source, Answer) else self._written(source)
-        # Weak, so that leaving the loop drops the last reference and thereby ends the call.
+        # A weak reference, so that leaving the loop drops the last strong one and thereby ends the call.
         self._reading = weakref.ref(pieces)
         return pieces
 

@@ -348,9 +348,10 @@ _KIND_ALONE = 0.4
 _KIND_IN_OTHER_SCRIPT = 0.8
 # And what is of one of several forms.
 _PARTLY = 0.7
-# An option as it is typed, and how much it counts: said by the sentence as its term, told before it, or anywhere in it.
+# An option as it is typed, or a placeholder ("%h"), and how much it counts: said by the sentence as its term, told
+# before it, or anywhere in it.
 _MARKED = late_pattern(r"`[^`\n]*`")
-_OPTION = late_pattern(r"(?<![\w-])--?[A-Za-z][\w-]*")
+_OPTION = late_pattern(r"(?<![\w-])(?:--?[A-Za-z][\w-]*|%[A-Za-z]\b)")
 _LATIN_TERM = late_pattern(r"[A-Za-z][\w.+-]+\w", re.ASCII)
 _IDENTIFIER = late_pattern(r"[_.]|[a-z][A-Z]|[A-Z]\d")
 # A sign that a question asks of, bare or marked.
@@ -402,7 +403,7 @@ def reads_chinese(text: str) -> bool:
 
 
 def named_options(question: str) -> frozenset[str]:
-    """Return the options of a command line that a question names."""
+    """Return the options of a command line, and the placeholders, that a question names."""
     return frozenset(_OPTION.findall(question))
 
 
@@ -525,7 +526,7 @@ class AskedQuestion:
         if self.options:
             for text, worth in (
                 (term, _AS_TERM),
-                (sentence.lead if sentence.lead.startswith(("`-", "-")) else "", _BEFORE),
+                (sentence.lead if sentence.lead.startswith(("`-", "-", "`%", "%")) else "", _BEFORE),
                 (sentence.told, _ANYWHERE),
             ):
                 if not self.options.isdisjoint(_OPTION.findall(text)):

@@ -1,4 +1,4 @@
-"""Citations: which characters of which document a sentence of an answer rests on, and the marks of it in a text."""
+"""Citations: the exact passages of documents that support an answer's sentences, and the citation marks in its text."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from heliograph.text.analysis import terms
 from heliograph.text.patterns import late_pattern
 from heliograph.text.sentences import sentence_spans
 
-# Citation marks in what a chat model writes: put into one form, checked, and taken out, while the text streams.
+# Citation marks in a chat model's text: normalised, checked, and removed if invalid, while the text streams.
 #
-# Pieces go in, text comes out, a few characters late at the most. `[2]`, `[1, 3]`, `[1-3]`, `[^1]`, `【1】` and
-# `【1†source】` come out like `[1][3]`; a number that stands for no source of the context is dropped and counted. A
-# list of references at the end is taken out, since ours takes its place, and so is the mark by which a model says
-# that it found no answer. Code, links and footnote texts stay as they are, and so does an answer that is JSON.
+# Pieces go in, and text comes out at most a few characters later. `[2]`, `[1, 3]`, `[1-3]`, `[^1]`, `【1】` and
+# `【1†source】` are normalised to the form `[1][3]`; a number of no source in the context is dropped and counted. A
+# list of references at the end is removed, since ours replaces it, and so is the mark by which a model says that it
+# found no answer. Code, links, footnote texts and JSON answers stay unchanged.
 
 NO_ANSWER_MARK = "[no-answer]"
 
@@ -31,7 +31,7 @@ _SEPARATOR = r"\s?[,，、;；–-]\s?"
 _NUMBERS = rf"\^?\d{{1,3}}(?:{_SEPARATOR}\^?\d{{1,3}}){{0,9}}"
 _MARK = late_pattern(rf"[ \t]?[\[【][ ]?(?P<numbers>{_NUMBERS})[ ]?(?:†[^\]】\n]{{0,20}})?[\]】](?![(:])")
 _NO_ANSWER = late_pattern(rf"\s?{re.escape(NO_ANSWER_MARK)}")
-# What may still become one of the two above, up to the end of what has come; the longest is some 70 characters.
+# A possible beginning of one of the two marks at the end of the pending text; the longest has some 70 characters.
 _MAYBE_MARK = late_pattern(
     r"\s\Z|\s?[\[【][ ]?(?:\^|\^?\d{1,3}[\d\s^,，、;；–-]{0,64})?(?:†[^\]】\n]{0,20})?[\]】]?\Z"
     + "|"
@@ -42,7 +42,7 @@ _LONGEST_RANGE = 10
 _PART = 256
 _NUMBER = late_pattern(r"\d+")
 _CITED = late_pattern(r"\[(\d{1,3})\]")
-# A bracket that would close to a mark if nothing stood between what comes before and behind a mark that is dropped.
+# An open bracket that would form a new mark with the text behind a dropped mark if nothing separated them.
 _OPEN = late_pattern(r"\[\d{0,3}\Z")
 _LONGEST_OPEN = 4
 
@@ -61,7 +61,7 @@ _ITEM = late_pattern(r"(?:[-*+•][ \t]{1,4})?[\[【]\^?\d{1,3}[\]】]|\d{1,3}[.
 _MAYBE_ITEM = late_pattern(r"(?:[-*+•][ \t]{0,4})?(?:[\[【]\^?\d{0,3}|\d{1,3}[.)]?)?\Z")
 _DATA = late_pattern(r"\s*(?:\{|\[\s{0,64}[\[{\"'])")
 _MAYBE_DATA = late_pattern(r"\s*(?:\[\s{0,64})?\Z")
-# White space that a fence or a mark may have before it.
+# Leading white space that is kept because a fence or a mark may follow it.
 _SPACE_KEPT = 8
 
 
@@ -71,7 +71,7 @@ def cited_numbers(text: str) -> list[str]:
 
 
 class CitationFilter:
-    """Rewrites the marks of a text that comes in pieces; notes those that name no document, and that of no answer."""
+    """Normalises citation marks in streamed text; counts those without a document and notes the no-answer mark."""
 
     def __init__(self, known: Collection[str]) -> None:
         self.dropped = 0
@@ -91,13 +91,13 @@ class CitationFilter:
 
     @property
     def is_data(self) -> bool:
-        """Whether the text is JSON, which stays as it is."""
+        """Whether the text is JSON, which stays unchanged."""
         return bool(self._is_data)
 
     def feed(self, piece: str) -> str:
-        """Take the next piece and return the text that is certain by now; may be empty."""
+        """Add the next piece and return the text that is final by now; may be empty."""
         shown = ""
-        # In parts, since each step copies all that is pending.
+        # Feed in parts, since each step copies all pending text.
         for start in range(0, len(piece), _PART):
             self._pending += piece[start : start + _PART]
             shown += self._drain(is_last=False)
@@ -124,7 +124,7 @@ class CitationFilter:
         return "".join(written)
 
     def _step(self, is_last: bool) -> tuple[int, str] | None:
-        """Return how many characters are settled and what becomes of them; None to wait for more."""
+        """Return how many pending characters are final and their replacement; None to wait for more text."""
         if self._is_data is None:
             blank = _leading_space(self._pending)
             if blank > _SPACE_KEPT:
@@ -143,7 +143,7 @@ class CitationFilter:
         return self._plain(is_last)
 
     def _line_start(self, is_last: bool) -> tuple[int, str] | None:
-        """Settle a fence or a heading of references at the start of a line; `(0, "")` where there is neither."""
+        """Process a fence or a heading of references at the start of a line; `(0, "")` if there is neither."""
         text = self._pending
         fence = _FENCE.match(text)
         if fence:
@@ -162,10 +162,10 @@ class CitationFilter:
         return 0, ""
 
     def _reference_item(self, is_last: bool) -> tuple[int, str] | None:
-        """Drop a line of the model's list of references, or go on with the text where there is none."""
+        """Drop a line of the model's list of references, or end the list and resume normal text."""
         text, held = self._pending, self._heading or []
         if self._is_in_item:
-            # The rest of an item is dropped whatever it says.
+            # Drop the rest of an item unconditionally.
             end = text.find("\n") + 1
             self._is_in_item = not end
             return end or len(text), ""
@@ -205,7 +205,7 @@ class CitationFilter:
         return 1, text[0]
 
     def _nothing(self) -> str:
-        """Return what a mark that is dropped leaves."""
+        """Return the replacement of a dropped mark: a space if the texts around it would form a mark, else nothing."""
         return " " if _OPEN.search(self._shown) else ""
 
 
@@ -214,7 +214,7 @@ def _leading_space(text: str) -> int:
 
 
 def _expanded(numbers: str) -> list[int]:
-    """Return the numbers of a mark, short ranges written out."""
+    """Return the numbers of a mark, with short ranges expanded."""
     found: list[int] = []
     end = 0
     for match in _RANGE.finditer(numbers):
@@ -226,7 +226,7 @@ def _expanded(numbers: str) -> list[int]:
 
 
 def _may_be_heading(text: str) -> bool:
-    """Return whether a line that has only begun may become a heading of references."""
+    """Return whether an incomplete line may become a heading of references."""
     if not text.strip("#* \t") and "\n" not in text:
         return len(text) < 12
     start = _HEADING_START.match(text)
@@ -240,19 +240,19 @@ def _may_be_heading(text: str) -> bool:
 
 _LEADING_MARKS = late_pattern(r"(?:\s*\[\d{1,3}\])+[.。]?")
 _MARKS = late_pattern(r"\s?\[\d{1,3}\]")
-# Titles, code, rules and lead-ins claim nothing that could be supported.
+# Titles, code, rules and lead-ins make no claim that could be supported.
 _NO_CLAIM = late_pattern(r"#|```|~~~|\|?[\s:|*_=-]+$")
 _LEAD_IN = (":", "：")
 _FENCES = ("```", "~~~")
-# Where a heading may stand: behind marks, or above a line of them. Whether one does, the whole document says.
+# A possible heading: behind `#`, or above a line of `=` or `-`. Only the whole document shows whether it is one.
 _MAYBE_HEADING = late_pattern(r"^[ ]{0,3}(?:#|[=-]+[ \t]*$)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Grounding:
-    """How well a text rests on its context: a citation per sentence and document that supports it, in order.
+    """The support of a text by its context: a citation per sentence and supporting document, in order.
 
-    Unsupported are sentences that claim something and that no document supports which they cite.
+    `unsupported` counts the sentences that make a claim which no document they cite supports.
     """
 
     citations: tuple[Citation, ...] = ()
@@ -277,12 +277,12 @@ class _Passage:
 
 
 def ground_answer(text: str, context: Context, documents: Mapping[str, Document] | None = None) -> Grounding:
-    """Return what the sentences of an answer rest on.
+    """Return the citations that support the sentences of an answer.
 
     Args:
-        text: The answer as `CitationFilter` leaves it, without a list of references.
-        context: What it was written from.
-        documents: Documents by id, for the pages of quotes; of one that is missing a quote has its chunk's page.
+        text: The answer after `CitationFilter`, without a list of references.
+        context: The context it was written from.
+        documents: Documents by id, for the pages of quotes; without its document a quote gets its chunk's page.
     """
     found: list[Citation] = []
     unsupported = 0
@@ -298,7 +298,7 @@ def ground_answer(text: str, context: Context, documents: Mapping[str, Document]
                     if item.reference_id == number
                     for start, end in sentence_spans(item.chunk.text)
                 ]
-            # The one that shares most words with the sentence, the shortest of equals.
+            # The passage that shares most words with the sentence; of equal ones the shortest.
             best = max(
                 passages[number],
                 key=lambda passage: (len(statement.words & passage.words), -len(passage.words)),
@@ -315,10 +315,9 @@ def ground_answer(text: str, context: Context, documents: Mapping[str, Document]
 
 
 def cite(item: RetrievedChunk, start: int, quote: str, document: Document | None, place: tuple[int, int]) -> Citation:
-    """Return the citation of a quote, whose `start` is in the document's text; it has the headings of its chunk.
+    """Return the citation of a quote at offset `start` of the document's text, with the headings of its chunk.
 
-    Without a document the page is that of the chunk. `place` is the sentence of the answer that rests on it: its first
-    character, and one past the last.
+    Without a document the page is that of the chunk. `place` is the span of the supported sentence in the answer.
     """
     chunk = item.chunk
     page = page_of(document, start, chunk.page)
@@ -329,7 +328,7 @@ def cite(item: RetrievedChunk, start: int, quote: str, document: Document | None
 
 
 def page_of(document: Document | None, start: int, page: int | None) -> int | None:
-    """Return the page that holds a character of a document; `page` where the document or its pages are not known."""
+    """Return the page that holds a character of a document; `page` if the document or its pages are unknown."""
     if document is None or not document.page_starts:
         return page
     return max(1, bisect_right(document.page_starts, start))
@@ -338,10 +337,10 @@ def page_of(document: Document | None, start: int, page: int | None) -> int | No
 async def with_headings_of_quotes(
     citations: Sequence[Citation], context: Context, records: RecordsStore
 ) -> tuple[Citation, ...]:
-    """Return citations with the headings that their quotes stand under; a chunk may hold several sections.
+    """Return citations with the headings right above their quotes, since a chunk may hold several sections.
 
-    A document's text is read only where a heading may stand between the start of a chunk and what is quoted of it. One
-    without a text of its own, or that has changed since, leaves the headings of the chunk.
+    A document's text is read only if a heading may stand between the start of a chunk and the quote. If the document
+    has no stored text or has changed since, the headings of the chunk stay.
 
     Raises:
         StoreError: A document cannot be read.
@@ -368,7 +367,7 @@ async def with_headings_of_quotes(
 
 
 def _statements(text: str) -> list[_Statement]:
-    """Return the sentences of an answer; citations behind a sentence's full stop are the sentence's own."""
+    """Return the sentences of an answer; citations behind a full stop belong to the sentence before it."""
     found: list[_Statement] = []
     is_code = False
     for start, end in sentence_spans(text):

@@ -1,4 +1,4 @@
-"""What a question is answered with: an `Answer`, its kind, and the citations that it rests on."""
+"""The answer to a question: an `Answer`, its kind, and the citations that support it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from heliograph.query.payloads import context_data, record_data, retrieval_metad
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A passage of a document that a sentence of an answer rests on.
+    """A passage of a document that supports a sentence of an answer.
 
     Attributes:
         reference_id: Number of its source in the list of references.
-        start: First character of the quote in the document's text.
-        end: One past the last.
+        start: Offset of the quote's first character in the document's text.
+        end: Offset one past its last character.
         quote: Exactly `document_text[start:end]`.
-        page: Number of the page, from 1, where the document has pages.
+        page: Page number, from 1, if the document has pages.
         headings: Titles of the sections around the quote, outermost first.
-        answer_start: First character, in the answer's text, of the sentence that rests on it.
-        answer_end: One past the last.
+        answer_start: Offset, in the answer's text, of the first character of the supported sentence.
+        answer_end: Offset one past its last character.
     """
 
     reference_id: str
@@ -40,7 +40,7 @@ class Citation:
 
 
 class AnswerKind(StrEnum):
-    """What the text of an answer is."""
+    """The kind of text that an answer holds."""
 
     GENERATED = "generated"
     EXTRACTIVE = "extractive"
@@ -51,18 +51,18 @@ class AnswerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer and what it was made from.
+    """An answer and the retrieval that it was made from.
 
     Attributes:
-        text: The answer, or what was asked for in its place.
-        is_complete: False when the chat model was cut, at a length limit or in a loop.
-        from_cache: Whether it was given before and cost nothing now.
-        warnings: What did not go as one would expect, in words; those of the retrieval included.
+        text: The answer, or the context or prompt if the caller requested that instead.
+        is_complete: False if the chat model's reply was cut, at a length limit or in a loop.
+        from_cache: Whether the answer comes from the cache and cost nothing.
+        warnings: Unexpected events, in words, including those of the retrieval.
         usage: Tokens that chat models spent on it, keywords included; none if it comes from the cache.
-        citations: What its sentences rest on, to the character, in the order of the text.
-        unsupported_references: Citations left out because they named no source of the context.
-        unsupported_sentences: Sentences that a chat model wrote without a source that supports them.
-        is_unanswered: Whether it is `NOTHING_FOUND`, or a chat model says that the documents hold no answer.
+        citations: Exact passages that support its sentences, in the order of the text.
+        unsupported_references: Number of citations left out because they named no source of the context.
+        unsupported_sentences: Number of sentences that a chat model wrote without a supporting source.
+        is_unanswered: Whether `kind` is `NOTHING_FOUND`, or a chat model says that the documents hold no answer.
     """
 
     text: str
@@ -81,9 +81,9 @@ class Answer:
         return self.text
 
     def _repr_markdown_(self) -> str:
-        """Return how a notebook shows it: the text, the sources it draws on, and what did not go as expected."""
+        """Return the Markdown that a notebook shows: the text, its sources and the warnings."""
         if self.kind in (AnswerKind.CONTEXT, AnswerKind.PROMPT):
-            # As it is: what a chat model reads is no Markdown.
+            # Show it verbatim: a context or prompt is not Markdown.
             return f"~~~~~~text\n{self.text}\n~~~~~~"
         parts = [self.text or self.retrieval.message]
         if self.references and "### References" not in self.text:
@@ -104,12 +104,12 @@ class Answer:
 
     @property
     def context(self) -> Context:
-        """Entities, relations and chunks behind it."""
+        """Entities, relations and chunks behind the answer."""
         return self.retrieval.context
 
     @property
     def references(self) -> tuple[Reference, ...]:
-        """Sources of the chunks behind it; the numbers are those that the text cites."""
+        """Sources of the chunks behind the answer; the text cites their numbers."""
         return self.retrieval.context.references
 
     def payload(self, param: QueryParam) -> str | dict[str, Any]:
@@ -117,7 +117,7 @@ class Answer:
 
         Returns:
             The text; with `include_sources` a dict of `answer`, `entities`, `relationships`, `chunks`, `references`
-            and `metadata`; with `return_structured` (which wins) that and everything else that is known.
+            and `metadata`; with `return_structured` (which wins) these and all other data of the answer.
         """
         if not (param.return_structured or param.include_sources):
             return self.text
@@ -133,7 +133,7 @@ class Answer:
 
     @property
     def details(self) -> dict[str, Any]:
-        """What is told of an answer beside its text and what it was made from, as plain data."""
+        """The fields of the answer besides its text and its retrieval, as plain data."""
         return {
             "mode": self.mode.value,
             "kind": self.kind.value,

@@ -1,8 +1,8 @@
-"""From what the channels found to a `Context`: what is kept within the budgets, and why the rest was dropped.
+"""Builds a `Context` from the channels' results: what is kept within the token budgets, and why the rest was dropped.
 
-In order: which entities and relations fit, which chunks they bring, in which order all come, which are kept (put
-into a reranker's order if there is one, then cut to number and tokens), the context with its references and text, and
-on request the trace of what was kept and dropped.
+In order: select entities and relations that fit, find their chunks, merge all chunks into one order, keep the best
+(reordered by a reranker if there is one, then cut to the limits of number and tokens), build the context with its
+references and text, and on request trace what was kept and dropped.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ from heliograph.text.tokens import count_tokens
 logger = logging.getLogger(__name__)
 
 
-# Which entities and relations fit.
+# Selection of the entities and relations that fit.
 
-# About as many as the default budget holds, so that one page is nearly always enough; where some relations are read
-# already, as many as it holds of their like and an eighth more.
+# About as many as the default budget holds, so that one page is nearly always enough; if some relations are read
+# already, as many of their mean size as fit, and an eighth more.
 _FIRST_PAGE = 160
 _MARGIN = 9 / 8
 _LARGEST_PAGE = 1024
@@ -82,12 +82,12 @@ class RankedRelation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What fits.
+    """The entities and relations that fit the token budgets.
 
     Attributes:
-        tokens: What their rows cost, newlines included.
+        tokens: Tokens of their rows, newlines included.
         entities_cut: Entities that did not fit, best first.
-        relations_cut: Ids of the relations that did not fit, or are gone meanwhile, best first.
+        relations_cut: Ids of relations that did not fit or were deleted meanwhile, best first; only with `explain`.
     """
 
     entities: Sequence[Entity] = ()
@@ -100,7 +100,7 @@ class Selection:
 
 
 async def select(graph: GraphStore, findings: Sequence[Findings], form: ContextFormat, plan: Plan) -> Selection:
-    """Merge what the channels found, round robin, and keep what fits."""
+    """Merge the channels' entities and relations round robin, and keep those that fit."""
     entities = round_robin([found.entities for found in findings], key=lambda entity: entity.id)
     relations = round_robin([found.relations for found in findings], key=lambda relation: relation.id)
     read = {relation_id: relation for found in findings for relation_id, relation in found.relations_read.items()}
@@ -152,36 +152,36 @@ async def _fit_relations(
     return kept
 
 
-# Which chunks the selected entities and relations bring, and the order of all chunks.
+# The chunks of the selected entities and relations, and the order of all chunks.
 #
 # Each item (an entity or a relation, best first) lists chunks. A chunk belongs to the first item that lists it; an
-# item's chunks are ordered by how many items list them. Then one of three rules picks: WEIGHT gives each item a quota
-# that falls linearly with its place, VECTOR takes the chunks nearest to the question (both as LightRAG 1.5.7 does),
-# and otherwise they come by entity and by number of shared relations.
+# item's chunks are ordered by how many items list them. Then one of three rules picks chunks: `weight` gives each item
+# a quota that falls linearly with its rank, `vector` takes the chunks nearest to the question (both as LightRAG 1.5.7
+# does), and `shared_relations` orders them by entity and by number of shared relations.
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedChunks:
-    """Chunks of items."""
+    """Chunk ids grouped by owning item, and how many items list each chunk."""
 
     groups: Sequence[Sequence[str]]
     frequencies: Mapping[str, int]
 
     def candidates(self) -> list[str]:
-        """Return all chunks, by item."""
+        """Return all chunk ids in the order of the items."""
         return list(chain.from_iterable(self.groups))
 
 
 def assign_chunks(
     items: Sequence[Sequence[str]], taken: AbstractSet[str] = frozenset(), *, keep_empty: bool
 ) -> OwnedChunks:
-    """Give every chunk to the first item that lists it.
+    """Assign every chunk to the first item that lists it.
 
     Args:
-        items: Chunk ids per item, best item first; items without any are left out.
-        taken: Chunks to leave out, uncounted.
-        keep_empty: Whether an item all of whose chunks belong to others keeps its place. It does among entities and
-            does not among relations; it matters to the quotas.
+        items: Chunk ids per item, best item first; items without chunks are left out.
+        taken: Chunks to leave out and not to count.
+        keep_empty: Whether an item whose chunks all belong to others keeps its place, which affects the quotas. It
+            does among entities, not among relations.
     """
     frequencies = Counter(chain.from_iterable(items))
     if taken:
@@ -200,10 +200,9 @@ def assign_chunks(
 
 
 def pick_by_weight(owned: OwnedChunks, most: int) -> list[str]:
-    """Pick by quotas that fall in a straight line from `most` for the first item to one for the last.
+    """Pick chunks by quotas that fall linearly from `most` for the first item to one for the last.
 
-    Quotas are rounded half to even. What items cannot fill is handed out one by one, each to the first item that
-    still has a chunk.
+    Quotas are rounded half to even. Unfilled places go one by one to the first item that still has a chunk.
     """
     groups = owned.groups
     if len(groups) <= 1:
@@ -219,12 +218,12 @@ def pick_by_weight(owned: OwnedChunks, most: int) -> list[str]:
 def pick_by_shared_relations(
     owned: OwnedChunks, neighbours: Sequence[Sequence[Iterable[str]]], limit: int
 ) -> list[str]:
-    """Pick in the order of the items, within one item by how many of its neighbours list the chunk too.
+    """Pick chunks in the order of the items, within an item by how many of its neighbours also list the chunk.
 
     Args:
         owned: The chunks, one group per item.
-        neighbours: Per item the chunk ids of each entity at the other end of one of its relations.
-        limit: Chunks to pick at the most.
+        neighbours: Per item, the chunk ids of each entity at the other end of one of its relations.
+        limit: Maximum number of chunks to pick.
     """
     picked: list[str] = []
     for group, others in zip(owned.groups, neighbours, strict=True):
@@ -242,7 +241,7 @@ async def merge_chunks(
     hits: Sequence[FusedHit],
     leaders: Sequence[str],
 ) -> MergedChunks:
-    """Return all chunks in one order: those found by channels of LightRAG, those of the selected items, those fused."""
+    """Merge the chunks of LightRAG's channels, of the selected items and of the fused search into one order."""
     fused = {hit.chunk_id: hit for hit in hits}
     if plan.is_all_fused:
         totals = {id_: hit.score for id_, hit in fused.items()}
@@ -255,19 +254,19 @@ async def merge_chunks(
     if not plan.added_channels:
         return MergedChunks(by_place(ids) if plan.uses_graph else cosines, picks)
     totals = fuse_lists([ids, list(fused)])
-    # The fused list stands in place of, or after, that of the chunks' own vectors.
+    # The fused list replaces the list of the vector channel, or follows it.
     picks[0] = ChunkPicks("C", list(dict.fromkeys([*cosines, *fused])))
     return MergedChunks({id_: totals[id_] for id_ in ordered(totals)}, picks, fused)
 
 
-# Shared relations are counted over this many relations of all entities together, the best ranked.
+# Shared relations are counted over this many best-ranked relations of all entities together.
 MAX_COUNTED_RELATIONS = 5000
 
 
 async def find_related_chunks(
     store: StoreView, plan: Plan, selection: Selection, question: Vector | None
 ) -> tuple[ChunkPicks, ChunkPicks]:
-    """Return the chunks of the entities and those of the relations; the latter leave out the former."""
+    """Return the chunks of the entities, and those of the relations without the former."""
     of_entities = [entity.chunk_ids for entity in selection.entities]
     of_relations = [item.relation.chunk_ids for item in selection.relations]
     owned = assign_chunks(of_entities, keep_empty=True)
@@ -313,34 +312,34 @@ async def _neighbour_chunks(graph: GraphStore, entities: Sequence[Entity]) -> li
     return [[known[other].chunk_ids for other in others[entity.id] if other in known] for entity in entities]
 
 
-# Which of all chunks are kept: in a reranker's order if there is one, cut to number and tokens.
+# Selection of the kept chunks: in a reranker's order if there is one, cut to the limits of number and tokens.
 #
-# A reranker that fails does not fail the question: the merged order stands, and a warning says why. Leaders and the
-# best chain of bridges are what a cut must spare.
+# If the reranker fails, the question does not: the merged order is kept, and a warning says why. A cut must spare the
+# leaders and the best chain of bridges.
 
-# Hits among which a chain counts as what the question needs.
+# Number of first hits in which a chain of bridges counts as needed for the question.
 _CHAIN_HEAD = 5
 
 
 def needed_chunks(ranked: Sequence[str], chains: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return the chunks of every hop of the best chain: first hit, those passed, and the last one.
+    """Return the chunks of every hop of the best chain of bridges: first hit, intermediate chunks, and the last one.
 
-    Empty if none of the first five was reached over a bridge.
+    Empty if none of the first five chunks was reached over a bridge.
     """
     reached = next((id_ for id_ in ranked[:_CHAIN_HEAD] if chains.get(id_)), None)
     return () if reached is None else tuple(dict.fromkeys((*chains[reached], reached)))
 
 
 def with_leaders(order: Sequence[str], leaders: Sequence[str], head: int) -> list[str]:
-    """Return the order with every leader among the first `head` places, and as little else moved as that takes.
+    """Return the order with every leader moved into the first `head` places, otherwise changed as little as possible.
 
-    A leader that stands further down takes the last place there that is not a leader's; who stood there follows behind
-    the head. A leader that is missing is added. If there are more leaders than places, the first of them get in.
+    A leader from further down takes the last of these places without a leader; the chunk displaced from there follows
+    right behind the head. Missing leaders are added. If there are more leaders than places, the first ones get in.
 
     Args:
         order: Chunk ids, best first.
         leaders: Chunk ids, most important first.
-        head: Places at the front; at least 1.
+        head: Number of places at the front; at least 1.
     """
     wanted = list(dict.fromkeys(leaders))[:head]
     front, rest = list(order[:head]), list(order[head:])
@@ -353,7 +352,7 @@ def with_leaders(order: Sequence[str], leaders: Sequence[str], head: int) -> lis
     return [*front, *(chunk_id for chunk_id in rest if chunk_id not in late)]
 
 
-# Each with the reranker's score, None where it gave none.
+# Chunks, each with the reranker's score or None.
 _Ranked = Sequence[tuple[Chunk, float | None]]
 
 
@@ -362,7 +361,8 @@ async def rerank_chunks(
 ) -> tuple[_Ranked, str, int]:
     """Return the `top_n` best chunks that score at least `settings.min_score`; a minimum of 0 keeps all.
 
-    Also why it failed or kept none, empty if neither; and how many scored less, so that they are left out.
+    Also return a warning if the reranker failed or kept none, else an empty string, and the number of chunks left out
+    because they scored less. If it failed, the chunks keep the order of the search.
     """
     try:
         async with asyncio.timeout(settings.timeout_seconds):
@@ -371,7 +371,7 @@ async def rerank_chunks(
         reason = str(error) or f"no reply within {settings.timeout_seconds:g} seconds"
         warning = f"the reranker {reranker.name!r} failed, so chunks keep the order of the search: {reason}"
         return [(chunk, None) for chunk in chunks[:top_n]], warning, 0
-    # Services have been seen to repeat an index, or to name one that was not sent.
+    # Some services repeat an index, or return one that was not sent.
     scores: dict[int, float] = {}
     for hit in hits:
         if 0 <= hit.index < len(chunks):
@@ -392,15 +392,15 @@ async def rerank_chunks(
 
 @dataclass(frozen=True, slots=True)
 class KeptChunks:
-    """Chunks that fit.
+    """The chunks that fit the token budget.
 
     Attributes:
-        chunks: Each with the reranker's score, None without one.
-        bodies: By id, of these and of chunks that did not fit, what `ContextFormat.chunk_body` gave.
+        chunks: Kept chunks, each with the reranker's score or None.
+        bodies: Results of `ContextFormat.chunk_body` by chunk id, also for chunks that did not fit.
         sources: Source per chunk id, also for the chunks of entities and relations.
-        other_sources: Per source those of documents with the same text.
-        ranked: By id, the reranker's scores, None without one, before the cut to tokens; in order.
-        below_threshold: How many it scored below the threshold, so that they are left out.
+        other_sources: Per source, the other sources of documents with the same text.
+        ranked: The reranker's scores or None by chunk id, in order, before the cut to the token budget.
+        below_threshold: Number of chunks left out because the reranker scored them below the threshold.
     """
 
     chunks: Sequence[tuple[Chunk, float | None]]
@@ -422,7 +422,7 @@ class ChunkKeeper:
         self._rerank_settings = rerank_settings
 
     def reranks(self, plan: Plan) -> bool:
-        """Return whether a reranker orders the chunks of a plan."""
+        """Return whether a reranker orders the plan's chunks."""
         return self._reranker is not None and plan.settings.enable_rerank
 
     async def keep(
@@ -435,10 +435,10 @@ class ChunkKeeper:
         progress: TellStage,
         clock: StageClock,
     ) -> KeptChunks:
-        """Return the chunks that go into the context, of all found, best first.
+        """Return the chunks, of all found, that go into the context, best first.
 
-        Entities and relations have spent their part; `room` are the tokens for them and chunks. The form says what a
-        row costs.
+        `room` is the number of tokens for all rows; those of the selected entities and relations are subtracted. `form`
+        determines the token cost of a row.
 
         Raises:
             StoreError: The store failed.
@@ -446,7 +446,7 @@ class ChunkKeeper:
         reranker = self._reranker if self.reranks(plan) and merged.ids else None
         most = plan.settings.chunk_top_k
         wanted = merged.ids if reranker else merged.ids[:most]
-        # Sources are shown of the chunks themselves, and of those of entities and relations.
+        # The sources of the chunks themselves and of the chunks of entities and relations are shown.
         items = (*selection.entities, *(item.relation for item in selection.relations))
         named = {*wanted, *(id_ for item in items for id_ in item.chunk_ids[:MOST_SOURCES])}
         chunks, sources = await run_together(self._records.get_chunks(wanted), self._records.get_sources(list(named)))
@@ -459,7 +459,7 @@ class ChunkKeeper:
                 question, settings = plan.question, self._rerank_settings
                 ranked, warning, below_threshold = await rerank_chunks(reranker, settings, question, chunks, most)
             if merged.leaders and ranked:
-                # With the leaders among them that the reranker, which knows one question only, left out.
+                # Bring back the leaders that the reranker, which sees only the whole question, left out.
                 scores = {chunk.id: score for chunk, score in ranked}
                 known = {chunk.id: chunk for chunk in chunks}
                 leaders = [leader for leader in merged.leaders if leader in known]
@@ -477,7 +477,7 @@ class ChunkKeeper:
 
 
 def _tell_what_did_not_fit(plan: Plan, selection: Selection, ranked: _Ranked) -> list[str]:
-    """Return the warning of a context without passages: that none of them fits, or nothing at all."""
+    """Return the warning for a context without passages: no passage fits, or no entity and relation either."""
     settings = plan.settings
     total = f"max_total_tokens={settings.max_total_tokens:,}"
     if ranked:
@@ -498,7 +498,7 @@ def _tell_what_did_not_fit(plan: Plan, selection: Selection, ranked: _Ranked) ->
 async def _fit(
     form: ContextFormat, limit: int, ranked: _Ranked, bodies: Mapping[str, str], merged: MergedChunks
 ) -> _Ranked:
-    """Return the first chunks that fit; those that are needed first, if the budget would cut one of them."""
+    """Return the first chunks that fit; needed chunks are moved to the front if the budget would cut one of them."""
     count = await _count_fitting(form, limit, ranked, bodies)
     needed = {*merged.leaders, *needed_chunks([chunk.id for chunk, _ in ranked], merged.paths)}
     if any(chunk.id in needed for chunk, _ in ranked[count:]):
@@ -508,27 +508,27 @@ async def _fit(
 
 
 async def _count_fitting(form: ContextFormat, limit: int, ranked: _Ranked, bodies: Mapping[str, str]) -> int:
-    """Return how many chunks have at most `limit` tokens as rows."""
-    # References are numbered after this cut; no number will have more digits than this one.
+    """Return how many of the first chunks have at most `limit` tokens as rows."""
+    # References are numbered after this cut; no number will have more digits than this.
     widest = str(len(ranked))
     rows = [form.chunk_row(place, widest, bodies[chunk.id]) for place, (chunk, _) in enumerate(ranked, start=1)]
     bounds = [form.chunk_bound(chunk, row) for (chunk, _), row in zip(ranked, rows, strict=True)]
     return await fit_rows(rows, bounds, limit)
 
 
-# The context: the chunks that are kept with their references, and the text.
+# The context: the kept chunks with their references, and the text.
 #
-# Chunks found by fusion come best first; for reading, what belongs together stands together: a chunk that was reached
-# over a bridge behind the chunks that led to it, and chunks of one document in the document's order. The chunks
-# themselves stay ranked; only the text is ordered. In the modes of LightRAG text and ranking are the same.
+# Fused chunks are ranked best first, but the text groups related ones: a chunk reached over a bridge follows the chunks
+# that led to it, and chunks of one document stand in document order. Only the text is reordered, not the list of
+# chunks. In the modes of LightRAG the text has the order of the ranking.
 
 
 def evidence_order(chunks: Sequence[Chunk], chains: Mapping[str, Sequence[str]]) -> list[int]:
-    """Return the places of the chunks in the order of reading; every place once.
+    """Return the indices of the chunks in reading order, each once.
 
     Args:
         chunks: Chunks, best first.
-        chains: Per chunk that was reached over bridges, the chunks passed on the way to it, the first hit first.
+        chains: Per chunk reached over bridges, the chunks passed on the way to it, the first hit first.
     """
     places = {chunk.id: place for place, chunk in enumerate(chunks)}
     of_document: dict[str, list[int]] = {}
@@ -540,7 +540,7 @@ def evidence_order(chunks: Sequence[Chunk], chains: Mapping[str, Sequence[str]])
             ends.setdefault(passed, []).append(chunk.id)
     order: dict[int, None] = {}
     for chunk in chunks:
-        # The chain that leads here, the chunk itself, then the chains that set out from it, the best end first.
+        # The chain that leads to the chunk, the chunk itself, then the chains that start from it, the best end first.
         ways = [(*chains.get(chunk.id, ()), chunk.id), *((*chains[end], end) for end in ends.get(chunk.id, ()))]
         group = [places[id_] for way in ways for id_ in way if id_ in places and places[id_] not in order]
         for place in group:
@@ -558,7 +558,7 @@ def build_context(
     kept: KeptChunks,
     paths: tuple[GraphPath, ...] | None = None,
 ) -> Context:
-    """Return the context; without entities, relations and chunks an empty one."""
+    """Return the context; an empty one without entities, relations and chunks."""
     references = number_sources((kept.sources.get(chunk.id, "") for chunk, _ in kept.chunks), kept.other_sources)
     numbers = {reference.source: number for number, reference in enumerate(references, start=1)}
     found: list[RetrievedChunk] = []
@@ -572,11 +572,11 @@ def build_context(
     if not (selection.entities or selection.relations or found):
         return Context()
     if logger.isEnabledFor(logging.INFO):
-        # Of several marks the last, as LightRAG does: `E5/2 R2/1 C1/1`.
+        # Log only the last of several marks, as LightRAG does: `E5/2 R2/1 C1/1`.
         logger.info("final chunks: %s", " ".join(str(item.marks[-1]) for item in found))
     text = ""
     if plan.is_written:
-        # In the order of reading; only fused chunks are moved.
+        # In reading order; only fused chunks are reordered.
         order = range(len(found))
         if plan.is_all_fused:
             order = evidence_order([item.chunk for item in found], merged.paths)
@@ -612,10 +612,10 @@ def build_context(
     )
 
 
-# What became of everything that was found: kept, or dropped and why. Made only for a question that asks to have it
-# explained, since it reads chunks and relations that the question itself has no use for.
+# The trace of everything found: kept, or dropped and why. Built only for a question with `explain`, since it reads
+# chunks and relations that the answer does not need.
 
-# Of what was dropped, the best; the rest is counted only.
+# Limits of the trace, which lists only the best dropped chunks, entities and relations.
 _MOST_CHUNKS = 100
 _MOST_ITEMS = 40
 _OPENING = 240
@@ -630,9 +630,9 @@ async def trace_retrieval(
     kept: KeptChunks,
     context: Context,
 ) -> Trace:
-    """Return what became of chunks, entities and relations, and where the tokens went.
+    """Return which chunks, entities and relations were kept or dropped, and how the tokens were spent.
 
-    Chunks that were dropped are read from the store; the form says what rows cost.
+    Dropped chunks are read from the store; `form` determines the token cost of rows.
 
     Raises:
         StoreError: The store failed.
@@ -692,7 +692,7 @@ def _chunks(
     final = {chunk.id for chunk, _ in kept.chunks}
     marks = dict(zip(ids, merged.marks(ids), strict=True))
     order = sorted((id_ for id_ in ids if id_ in known), key=lambda id_: places.get(id_, len(places)))
-    # Of what was not ranked: a reranker is given all chunks (`keep`); without one only the first few go on.
+    # Why unranked chunks were dropped: a reranker gets all chunks (`keep`); without one only the first few are read.
     most = plan.settings.chunk_top_k
     unranked: dict[str, ChunkOutcome] = {
         id_: "rerank" if kept.is_reranked and places.get(id_, 0) <= most else "count" for id_ in order

@@ -1,7 +1,7 @@
-"""How a context is written within its token budgets.
+"""Writes a context within its token budgets.
 
-Whole rows are fitted into a share of the tokens, documents are numbered as references, and the system prompt says how
-much is left for what was found.
+It fits whole rows into a share of the tokens and numbers documents as references; the system prompt determines how many
+tokens are left for the rows.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from heliograph.query.plan import Channel, Plan
 from heliograph.text.sentences import table_head
 from heliograph.text.tokens import count_tokens, entity_row, relation_row
 
-# Fitting rows into token budgets: whole rows, the first ones, never a part of one.
+# Fitting rows into token budgets: the first rows, whole ones only.
 #
-# Rows are joined by newlines, and a newline counts. Since every row ends in a character that the encoding never joins
-# with the start of the next row, the tokens of the joined text are exactly the sum over rows of what each costs with
-# its newline, the last one without; so entities and relations, whose costs are known, are fitted without counting.
+# Rows are joined by newlines, which cost tokens too. Every row ends in a character that the encoding never joins with
+# the start of the next row. So the tokens of the joined text are exactly the sum of each row's tokens with its newline,
+# the last one without; entities and relations, whose costs are known, are fitted without counting tokens.
 
 
 class Cost(NamedTuple):
@@ -42,7 +42,7 @@ class Cost(NamedTuple):
 
 
 class Budget:
-    """Takes rows until one does not fit; `spent` are the tokens of those taken, each with its newline."""
+    """Accepts rows until one does not fit; `spent` counts the tokens of accepted rows, each with its newline."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -50,7 +50,7 @@ class Budget:
         self.count = 0
 
     def take(self, cost: Cost) -> bool:
-        """Take a row if it fits as the last one; return whether it did."""
+        """Accept a row if it fits as the last one; return whether it did."""
         if self.spent + cost.alone > self.limit:
             return False
         self.spent += cost.with_newline
@@ -58,7 +58,7 @@ class Budget:
         return True
 
     def expected_rows(self) -> int:
-        """Return about how many more rows fit, judging by those taken; at least 1."""
+        """Estimate how many more rows fit from the mean cost of accepted rows; at least 1."""
         mean = self.spent / self.count if self.count else 1.0
         return max(1, int((self.limit - self.spent) / max(mean, 1.0)) + 1)
 
@@ -68,8 +68,8 @@ async def fit_rows(rows: Sequence[str], bounds: Sequence[int], limit: int) -> in
 
     Args:
         rows: The rows as they will be written.
-        bounds: Per row, a number of tokens that it surely does not exceed; when these fit, nothing is counted.
-        limit: Tokens; 0 or less keeps nothing.
+        bounds: An upper bound of the tokens of each row; if the bounds fit, no tokens are counted.
+        limit: Token limit; 0 or less keeps no row.
     """
     if limit <= 0:
         return 0
@@ -82,7 +82,7 @@ def _count_fitting(rows: Sequence[str], limit: int) -> int:
     budget = Budget(limit)
     for row in rows:
         with_newline = count_tokens(row + "\n")
-        # A newline makes a row a token longer or shorter, so only at the edge is it counted without.
+        # A newline changes the count by at most one, so the row is counted without it only near the limit.
         alone = count_tokens(row) if budget.spent + with_newline + 1 > limit else with_newline
         if not budget.take(Cost(alone, with_newline)):
             break
@@ -91,13 +91,13 @@ def _count_fitting(rows: Sequence[str], limit: int) -> int:
 
 # Numbering the documents that a context quotes.
 #
-# Source: LightRAG. The document with most chunks in the context is reference 1; among equals, the one met first.
+# Source: LightRAG. The document with most chunks in the context is reference 1; ties go by first appearance.
 
 
 def number_sources(
     sources: Iterable[str], others: Mapping[str, tuple[str, ...]] | None = None
 ) -> tuple[Reference, ...]:
-    """Return one reference per source, given the source of every chunk in order; an empty source gets none."""
+    """Return one reference per source, given the source of every chunk in order; empty sources are skipped."""
     # A counter keeps first-met order and its `most_common` is stable.
     counts = Counter(source for source in sources if source).most_common()
     return tuple(
@@ -107,7 +107,7 @@ def number_sources(
 
 
 def first_reference(sources: Sequence[str], numbers: Mapping[str, int]) -> str:
-    """Return the id of the first reference among these sources, or an empty string if none is one."""
+    """Return the lowest reference id among these sources, or an empty string if none is a reference."""
     if len(sources) == 1:
         number = numbers.get(sources[0])
         return str(number) if number else ""
@@ -120,15 +120,15 @@ _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 _LONGEST_RUN = 64
 _PATHS_HEADING = "Shortest paths between entities of the question, over entities that share a relation:"
 _encode = encode_basestring
-# Signs escaped or joined within a row add less than this each, whatever the tokenizer joins or splits.
+# Each character that escaping adds, or that the tokenizer may join, adds fewer tokens than this.
 _TOKENS_PER_ADDED_CHARACTER = 3
-# Stands for a chunk's text where what is around it is counted; beginning and ending with a letter adds this at most.
+# Placeholder for a chunk's text when the frame around it is counted, and the most tokens that it adds at its edges.
 _LETTER, _EDGE_TOKENS = "a", 4
 
 
 @dataclass(frozen=True, slots=True)
 class ContextRows:
-    """The rows of a context's sections; `has_graph` says whether entities and relations have sections at all."""
+    """The rows of a context's sections; without `has_graph` entities and relations have no section."""
 
     has_graph: bool
     entities: Sequence[str] = ()
@@ -139,7 +139,7 @@ class ContextRows:
 
 
 class ContextFormat(ABC):
-    """One way of writing rows."""
+    """A format of context rows."""
 
     language: ClassVar[str]
     headings: ClassVar[Mapping[str, str]]
@@ -154,12 +154,12 @@ class ContextFormat(ABC):
         """Return a relation's row."""
 
     def chunk_body(self, chunk: Chunk) -> str:
-        """Return a chunk's row without its beginning, which holds the reference, known only later."""
+        """Return a chunk's row without its beginning, whose reference number is known only later."""
         return self.passage(chunk.headings, table_head(chunk.columns) + chunk.text)
 
     @abstractmethod
     def passage(self, headings: Sequence[str], text: str) -> str:
-        """Return what `chunk_body` does, of a text under headings."""
+        """Return the body of a row for a text under headings, as `chunk_body` does for a chunk."""
 
     @abstractmethod
     def chunk_row(self, place: int, reference_id: str, body: str) -> str:
@@ -167,29 +167,29 @@ class ContextFormat(ABC):
 
     @abstractmethod
     def entity_cost(self, place: int, entity: Entity) -> Cost:
-        """Return what an entity's row costs."""
+        """Return the token cost of an entity's row."""
 
     @abstractmethod
     def relation_cost(self, place: int, relation: Relation, degree: int) -> Cost:
-        """Return what a relation's row costs."""
+        """Return the token cost of a relation's row."""
 
     def chunk_bound(self, chunk: Chunk, row: str) -> int:
-        """Return a number of tokens that a chunk's row does not exceed; of plain text some fifteen too many."""
+        """Return an upper bound of the tokens of a chunk's row; some fifteen too high for plain text."""
         text = chunk.text
         known = chunk.token_count or 4 * len(text)
         frame = self.chunk_row(1, "1", self.passage(chunk.headings, table_head(chunk.columns) + _LETTER))
-        # A table makes one character of a pair of line ends; that takes nothing away from the tokens.
+        # CSV turns "\r\n" into one character, which must not lower the bound.
         added = len(row) - len(frame) - len(text) + len(_LETTER) + text.count("\r\n")
-        # At its ends the encoding joins signs of the text with those around it; letters and digits stay apart.
+        # The encoding may join signs at the ends of the text with the frame, but not letters or digits.
         joined = _count_signs(text) + _count_signs(reversed(text))
         return known + _frame_tokens(frame) + _EDGE_TOKENS + _TOKENS_PER_ADDED_CHARACTER * (added + joined)
 
     def frame_tokens(self, *, has_graph: bool) -> int:
-        """Return the tokens of a context without any row."""
+        """Return the number of tokens of a context without any row."""
         return self._frames[has_graph]
 
     def paths_tokens(self, paths: Sequence[str]) -> int:
-        """Return the tokens of the section of paths; without any there is none."""
+        """Return the number of tokens of the section of paths; 0 without paths, which have no section then."""
         if not paths:
             return 0
         return count_tokens(f"{_PATHS_HEADING}\n\n{_fenced(chr(10).join(paths), '')}\n")
@@ -220,7 +220,7 @@ class ContextFormat(ABC):
 
 
 class JsonContext(ContextFormat):
-    """One JSON object a row. The token counts of entities and relations were stored when they were folded."""
+    """One JSON object per row. Token counts of entities and relations were stored when these were folded."""
 
     language = "json"
     headings: ClassVar[Mapping[str, str]] = {
@@ -298,7 +298,7 @@ def context_format(name: str) -> ContextFormat:
 def _csv_row(*cells: object) -> str:
     """Return one row of CSV without its line end; line ends inside cells are newlines."""
     line = io.StringIO()
-    # The writer quotes cells that hold its own line end, so it must be told the real one.
+    # The writer quotes cells that hold its own line terminator, so it must get the real one.
     csv.writer(line, lineterminator="\n").writerow(
         [cell.replace("\r\n", "\n").replace("\r", "\n") if isinstance(cell, str) else cell for cell in cells]
     )
@@ -322,7 +322,7 @@ def _fenced(body: str, language: str) -> str:
 
 
 def _count_signs(characters: Iterable[str]) -> int:
-    """Return how many of the first characters are neither letters nor digits."""
+    """Count the leading characters that are neither letters nor digits."""
     count = 0
     for character in characters:
         if character.isalnum():
@@ -339,9 +339,9 @@ def _counted(row: str) -> Cost:
 
 
 def _newline_cost(description: str) -> int:
-    """Return what a newline adds to the JSON row that ends in this description: nearly always nothing.
+    """Return the tokens that a newline adds to the JSON row ending in this description: nearly always 0.
 
-    The encoding joins a newline to the run of punctuation before it, so only that run matters.
+    The encoding joins a newline with the run of punctuation before it, so only that run matters.
     """
     length = len(description)
     start, least = length, max(0, length - _LONGEST_RUN)
@@ -368,12 +368,12 @@ _MARK = re.compile(rf"\$?\{{({_NAME})\}}|\$({_NAME})\b")
 
 
 def builtin_prompt(plan: Plan) -> str:
-    """Return the template that a mode uses when the caller brings none."""
+    """Return the built-in prompt template of a plan's mode."""
     return load_prompt("answer_naive" if plan.channels == (Channel.VECTOR,) else "answer")
 
 
 def system_prompt(plan: Plan, context: str) -> str:
-    """Return the system prompt of a question; one without a place for the context gets it at its end."""
+    """Return the system prompt of a question; a caller's prompt without a context placeholder gets it appended."""
     values = dict.fromkeys(_CONTEXT_NAMES, context)
     values |= {
         "history": "\n".join(f"{message.role}: {message.content}" for message in plan.history),
@@ -391,12 +391,12 @@ def system_prompt(plan: Plan, context: str) -> str:
 
 
 def count_prompt_tokens(plan: Plan) -> int:
-    """Return the tokens of a question's system prompt without its context."""
+    """Count the tokens of a question's system prompt without its context."""
     return _count(system_prompt(plan, ""))
 
 
 def drops_user_prompt(plan: Plan) -> bool:
-    """Return whether the caller's prompt has no place for the instructions that were given."""
+    """Return whether the caller's system prompt has no placeholder for the given `user_prompt`."""
     return bool(plan.system_prompt and plan.user_prompt) and "user_prompt" not in _marks(plan.system_prompt)
 
 
@@ -415,7 +415,7 @@ def _marks(template: str) -> set[str]:
 
 
 def _is_format_string(template: str) -> bool:
-    """Return whether `str.format` would fill it in: our names only, nothing after a dollar, other braces doubled."""
+    """Return whether `str.format` can fill the template: only our names, none after a `$`, other braces doubled."""
     if _DOLLAR_MARK.search(template):
         return False
     try:
@@ -425,18 +425,18 @@ def _is_format_string(template: str) -> bool:
     return bool(fields) and all(name in _NAMES and not spec and not convert for _, name, spec, convert in fields)
 
 
-# How the tokens of a question are shared out: what is fixed, paths, entities and relations, and chunks.
+# Allocation of a question's tokens to fixed text, paths, entities and relations, and chunks.
 #
-# The budgets of entities and relations are what they may take at the most. Where the total is too small for both,
-# they shrink in proportion, so that passages, which are what an answer quotes, keep a share. None counts for more
-# than can be had, so that a very large one leaves the other its part.
+# The budgets of entities and relations are maxima. If the total is too small for both, they shrink in proportion, so
+# that the passages, which answers quote, keep a share. Each is first capped at the tokens available, so that a very
+# large budget leaves the other its part.
 
-# Of what is left for rows the share that entities and relations may take together.
+# Largest share of the tokens for rows that entities and relations may take together.
 _GRAPH_SHARE = 0.75
 
 
 def room_for_rows(plan: Plan, form: ContextFormat) -> int:
-    """Return the tokens that prompt, question and buffer leave for rows; below zero where they do not fit."""
+    """Return the tokens that prompt, question and buffer leave for rows; negative if they do not fit."""
     fixed = count_prompt_tokens(plan) + form.frame_tokens(has_graph=plan.uses_graph) + count_tokens(plan.question)
     return plan.settings.max_total_tokens - plan.settings.buffer_tokens - fixed
 
@@ -444,19 +444,19 @@ def room_for_rows(plan: Plan, form: ContextFormat) -> int:
 def fit_paths(
     form: ContextFormat, paths: tuple[GraphPath, ...] | None, room: int
 ) -> tuple[tuple[GraphPath, ...] | None, int]:
-    """Return the first paths that fit, None where none are looked for, and the room that they leave."""
+    """Return the first paths that fit, None if none are searched, and the tokens that they leave."""
     while paths and paths_tokens(form, paths) > room:
         paths = paths[:-1]
     return paths, room - paths_tokens(form, paths or ())
 
 
 def paths_tokens(form: ContextFormat, paths: Sequence[GraphPath]) -> int:
-    """Return the tokens of paths, their heading included."""
+    """Count the tokens of paths, including their heading."""
     return form.paths_tokens([path_row(path) for path in paths])
 
 
 def fit_budgets(plan: Plan, room: int) -> Plan:
-    """Return the plan with budgets of entities and relations that leave chunks a share of the room for rows."""
+    """Return the plan with entity and relation budgets that leave chunks a share of the tokens for rows."""
     allowed = int(_GRAPH_SHARE * max(0, room))
     settings = plan.settings
     if settings.max_entity_tokens + settings.max_relation_tokens <= allowed:

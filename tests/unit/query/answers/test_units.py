@@ -492,3 +492,12 @@ def test_a_broken_line_of_chinese_is_quoted_without_a_space() -> None:
     )
     assert item.shown == "灯塔看守人每天黄昏之前必须检查所有的灯芯以及储存的灯油。"
     assert other.shown == "使用 Lantern 软件。"
+
+
+def test_placeholder_that_a_question_names_is_explained_by_its_item() -> None:
+    text = (
+        "Placeholders such as %C and %R stand in the menu.\n\n- `%C`: The cursor goes here.\n\n- `%R`: Opens a box.\n"
+    )
+    listed = shortlist("What opens the placeholder %R in the menu?", _quotables(text), {})
+    near = [0.6 if "such as" in sentence.shown else 0.4 for _, sentence in listed.items]
+    assert choose(listed, 1, near)[0].told == "`%R`: Opens a box."
