@@ -1,9 +1,9 @@
 """Cuts a document's text into chunks: by structure, or by windows of tokens.
 
-Clean text comes in; chunks come out in order, each exactly a span of the text without white space at its ends, none
-longer than `max_tokens`. Strategies only find spans; separator, ids, headings and pages are added in one place. Long
-runs are cut at the strongest places between their blocks, last at sentences, lines, tokens; a chunk repeats whole
-sentences of the one before. Ids depend on the document and the chunk's own text.
+The input is clean text; the output is chunks in order, each exactly a span of the text without white space at its ends,
+none longer than `max_tokens`. Strategies only find spans; separators, ids, headings and pages are handled in one place.
+Long runs are cut at the strongest boundaries between their blocks, then at sentences, lines, tokens; a chunk repeats
+whole sentences of the one before. Ids depend on the document and the chunk's own text.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from heliograph.text.tokens import count_tokens, token_ends
 
 
 class HeadingPaths:
-    """Which headings, and which head of a table, stand above each place of a text."""
+    """The headings and the table head above each position of a text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        # Where a table was last asked for, and where the block begins in which that stands.
+        # The position of the last lookup in `columns_at`, and the start of the block that holds it.
         self._block = 0, 0
         self.headings = find_headings(text)
         self._starts = [heading.start for heading in self.headings]
@@ -49,16 +49,16 @@ class HeadingPaths:
             self._paths.append(tuple(item.title for item in open_headings))
 
     def at(self, index: int) -> tuple[str, ...]:
-        """Return the titles in force at a character, outermost first."""
+        """Return the titles of the headings above a character, outermost first."""
         place = bisect_right(self._starts, index)
         return self._paths[place - 1] if place else ()
 
     def columns_at(self, index: int) -> tuple[str, ...]:
-        """Return the names of the columns of the table in which a row begins there, below its head; else none."""
-        # A row that is cut in the middle says no more which of the columns come next.
+        """Return the column names of a table if one of its body rows begins at the character, else none."""
+        # If a row is cut in the middle, it is unknown which columns follow.
         if not self._text.startswith("\n|", index - 1):
             return ()
-        # Neither a blank line nor a heading stands within a table, which may be long: it is looked through once.
+        # A table has no blank line or heading inside. It may be long, so it is searched only once.
         known, begin = self._block if self._block[0] <= index else (0, 0)
         begin = max(begin, self._text.rfind("\n\n", known, index))
         self._block = index, begin
@@ -69,22 +69,22 @@ class HeadingPaths:
         return tuple(names) if any(names) else ()
 
     def level_at(self, index: int) -> int:
-        """Return the level of the innermost heading in force at a character; 0 before the first."""
+        """Return the level of the innermost heading above a character; 0 before the first."""
         place = bisect_right(self._starts, index)
         return self.headings[place - 1].level if place else 0
 
 
 _TABLE_HEAD = late_pattern(r"^(?P<names>\|.*)\n[ \t:|]*-[ \t:|-]*\n", re.MULTILINE)
-# A head that is longer than this is told with no chunk.
+# A longer table head is not recognised.
 _LONGEST_HEAD = 2000
 
 
-# Where a text may be cut, and how well: one pass over its lines.
+# Finding the boundaries at which a text may be cut, and their strength, in one pass over its lines.
 #
-# A `Block` begins at a heading, paragraph, list item, table row or line of code and reaches to the next one.
-# `strength` says how good the place before it is for a cut. Strengths nest: between two places of one strength stand
-# only weaker ones, so that a cut at the strongest places keeps lists, tables, code and sections together where they
-# fit. Headings and fences are read as `heliograph.documents.markdown` reads them. Time is linear in the text.
+# A `Block` begins at a heading, paragraph, list item, table row or line of code and reaches to the next one. Its
+# `strength` is that of the boundary before it. Strengths nest: a unit has only weaker boundaries inside, so that cuts
+# at the strongest boundaries keep lists, tables, code and sections together where they fit. Headings and fences are
+# parsed as in `heliograph.documents.markdown`. Time is linear in the text.
 
 _DEEPEST_HEADING = 6
 _CODE_INDENT = 4
@@ -96,7 +96,7 @@ _DELIMITER_ROW = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*
 
 
 class Strength(IntEnum):
-    """How good a place is for a cut, the weakest first; headings are above all, see `heading_strength`."""
+    """Strength of a boundary for a cut, the weakest first; headings are strongest, see `heading_strength`."""
 
     NONE = 0
     TOKEN = 1
@@ -111,17 +111,17 @@ class Strength(IntEnum):
 
 
 def heading_strength(level: int) -> int:
-    """Return the strength of the place before a heading of this level."""
+    """Return the strength of the boundary before a heading of this level."""
     return Strength.HEADING + _DEEPEST_HEADING - level
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What begins at `start`, the first character of its line.
+    """A block of text from `start`, the first character of its line, to the next block.
 
     Attributes:
-        strength: How good the place before it is for a cut.
-        is_prose: Whether it is made of sentences: neither heading nor table nor code.
+        strength: Strength of the boundary before it.
+        is_prose: Whether it consists of sentences: neither heading nor table nor code.
     """
 
     start: int
@@ -136,9 +136,9 @@ class _Reader:
         self.blocks: list[Block] = []
         self._text = text
         self._levels = {heading.start: heading.level for heading in headings}
-        # What the line before belongs to: heading, fence, indented (code), table or prose; empty after a blank line.
+        # Kind of the previous line: heading, fence, indented (code), table or prose; empty after a blank line.
         self._open = ""
-        self._last = ""  # The same, blank lines passed over.
+        self._last = ""  # The same, ignoring blank lines.
         self._leads = False
         self._fence = ""
         self._fence_indent = 0
@@ -149,7 +149,7 @@ class _Reader:
         line = self._text[start:end]
         body = line.lstrip(" \t")
         level = self._levels.get(start)
-        # A fence inside a list item ends with the list at the latest.
+        # A fence inside a list item ends at the latest with the list.
         if self._fence and not (level and self._fence_indent >= _CODE_INDENT):
             self._in_fence(start, body.strip())
         elif not body.strip():
@@ -229,38 +229,38 @@ class _Reader:
         self._leads = _leads(line)
 
 
-# Begins with no run of anything: a search would try a long one again from each of its characters.
+# Does not begin with a repetition, which a search would retry from each character of a long run.
 _ANNOUNCES = re.compile(r"[:：?？][*_]{0,3}\s*$|(\*\*|__)[^*_\n]{1,100}\1\s*$")
 
 
 def _leads(line: str) -> bool:
-    """Whether a line announces what follows: it ends in a colon, asks, or ends in bold."""
+    """Return whether a line introduces the next block: it ends in a colon, a question mark or bold text."""
     return _ANNOUNCES.search(line) is not None
 
 
-# A chunk of less than this part of the longest one is too small.
+# A chunk is too small below `max_tokens` divided by this.
 _SMALL_PART = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """A chunk without its overlap, up to where the next one starts; `strength` is how good the place before it was."""
+    """A chunk without its overlap, up to the start of the next; `strength` is that of the boundary before it."""
 
     start: int
     end: int
     strength: int
 
 
-# Packing small parts into groups so that a change stays where it is made.
+# Packing small parts into groups so that an edit changes only nearby groups.
 #
-# Greedy packing moves every later cut when one part grows. Here cuts depend on what the parts nearby say: a part
+# Greedy packing moves every later cut when one part grows. Here cuts depend on the content of nearby parts: a part
 # begins a group if its key is the greatest within a group's length on both sides (local maximum chunking, Bjorner,
-# Blass and Gurevich, "Content-dependent chunking for differential compression", 2010). What lies between two such
-# parts and is still too long is cut before the greatest key that leaves groups well filled. Nothing said further away
-# changes this.
+# Blass and Gurevich, "Content-dependent chunking for differential compression", 2010). A run between two such parts
+# that is still too long is cut before the greatest key that leaves groups well filled. Content further away has no
+# influence.
 
 _KEY_CHARACTERS = 64
-# A group is filled at least to this part, where there is a place to cut.
+# A group is filled at least to this share, if a boundary allows it.
 _LEAST_FILL = 0.75
 
 
@@ -274,9 +274,9 @@ def pack(places: Sequence[int], keys: Sequence[int], limit: int) -> list[int]:
     """Return the index of the first part of each group.
 
     Args:
-        places: Where each part begins, in tokens, and where the last one ends; never going down.
+        places: Token offsets of the start of each part, and of the end of the last; never decreasing.
         keys: One per part.
-        limit: Tokens of a group at the most; a part that is longer is a group of its own.
+        limit: Most tokens of a group; a longer part is a group of its own.
 
     Returns:
         Indexes in order, beginning with 0; none without parts.
@@ -286,7 +286,7 @@ def pack(places: Sequence[int], keys: Sequence[int], limit: int) -> list[int]:
     count = len(keys)
     before = _greater(keys, range(1, count), 0)
     after = _greater(keys, range(count - 1, 0, -1), count)
-    # The parts whose key is the greatest of all that begin within so many tokens of them.
+    # The parts with the greatest key of all parts that begin within `limit` tokens of them.
     anchors = (
         index
         for index in range(1, count)
@@ -312,7 +312,7 @@ def _cuts(places: Sequence[int], keys: Sequence[int], first: int, last: int, lim
     """Yield the parts, after `first`, before which a run of parts up to `last` is cut."""
     while (rest := places[last] - places[first]) > limit and last - first > 1:
         start = places[first]
-        # How few and how many tokens the next group may have.
+        # Least and most tokens of the next group.
         low, high = int(limit * _LEAST_FILL), limit
         if rest <= 2 * limit:
             # Two groups to go: neither may be too long, nor less than a third of both.
@@ -331,20 +331,20 @@ def page_at(page_starts: Sequence[int], index: int) -> int | None:
     return bisect_right(page_starts, index) or None
 
 
-# The contract of chunkers, and what all of them share: the separator, ids, headings and pages. Chunks cover all that
-# is not white space (but separators they were split on), and none has more than `max_tokens` tokens, unless a single
-# character has. An update keeps the chunks that did not change.
+# The contract of chunkers, and their common parts: separator, ids, headings and pages. Chunks cover all text except
+# white space and the separators they were split on, and none has more than `max_tokens` tokens, unless a single
+# character has more. An update keeps unchanged chunks.
 
 # Texts up to this length are first counted as a whole: most of them are one chunk.
 _SHORT_CHARACTERS_PER_TOKEN = 8
 
 
 class Chunker(ABC):
-    """Cuts texts. Implementations keep nothing between calls and may run in any thread."""
+    """Cuts texts into chunks. Implementations keep no state between calls and may run in any thread."""
 
     @abstractmethod
     def chunk(self, document_id: str, text: str, page_starts: Sequence[int] = ()) -> list[Chunk]:
-        """Return the chunks of a text in order; blank text gives none. Takes CPU time in proportion to the text.
+        """Return the chunks of a text in order; blank text gives none. CPU time is proportional to the text.
 
         `page_starts` are offsets at which pages 1, 2, ... start; empty where it has none.
 
@@ -355,7 +355,7 @@ class Chunker(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A chunk to be: its first character, one past its last, and the o200k_base tokens between."""
+    """The span of a future chunk: its first character, one past its last, and its number of o200k_base tokens."""
 
     start: int
     end: int
@@ -368,7 +368,7 @@ def place_chunks(
     paths: HeadingPaths | None = None,
     page_starts: Sequence[int] = (),
 ) -> list[Chunk]:
-    """Return the chunks of a document, given the text and the place of each, in order; every chunk is made here."""
+    """Return the chunks of a document from the text and span of each, in order; all chunks are created here."""
     placed = list(placed)
     ids = chunk_ids(document_id, (text for text, _ in placed))
     return [
@@ -388,7 +388,7 @@ def place_chunks(
     ]
 
 
-# Stands between the texts of chunks from which a document's text is made.
+# Separates given chunk texts that are joined into a document's text.
 JOINT = "\n\n"
 
 
@@ -401,7 +401,7 @@ def joined(texts: Iterable[str]) -> Iterator[tuple[str, Span]]:
 
 
 class SpanChunker(Chunker):
-    """A chunker that only has to find spans; subclasses say how `spans` are found in a text."""
+    """A chunker whose subclasses only find the `spans` of a text."""
 
     def __init__(
         self, max_tokens: int, overlap_tokens: int = 0, split_by: str = "", *, split_by_only: bool = False
@@ -455,7 +455,7 @@ class SpanChunker(Chunker):
     def spans(self, text: str) -> Iterator[Span]:
         """Yield the spans of a text, or of a piece between separators, in order.
 
-        It is asked for what is too long for one chunk only; anything shorter is one span (`whole_span`).
+        Called only for a text that is too long for one chunk; a shorter one is one span (`whole_span`).
         """
 
 
@@ -495,7 +495,7 @@ def token_windows(text: str, max_tokens: int, overlap_tokens: int = 0) -> Iterat
         while True:
             start, end = trim(text, int(ends[first - 1]) if first else 0, int(ends[last - 1]))
             token_count = count_tokens(text[start:end])
-            # Cut out of its surroundings, a text may encode into more tokens than it had there.
+            # Tokenized alone, a text may have more tokens than within its context.
             excess = token_count - max_tokens
             if excess <= 0 or last == first + 1:
                 break
@@ -596,7 +596,7 @@ class _Division:
         budget = min(self._overlap, self._max - (end - place) - 1)
         if budget < 1 or core.strength >= Strength.HEADING:
             return core.start
-        # A chunk that begins where the one before does would hold all of it.
+        # A chunk that begins where the previous one does would contain all of it.
         lowest = trim(self._text, before.start, before.end)[0] + 1
         earliest = max(lowest, int(self._ends[place - budget - 1]) if place > budget else 0)
         starts: Iterable[int] = (earliest,)
@@ -638,7 +638,7 @@ class _Division:
         return token_count < self._max // _SMALL_PART
 
     def _count_before(self, indexes: Sequence[int]) -> list[int]:
-        """Return how many tokens end at or before each place."""
+        """Return how many tokens end at or before each character index."""
         return np.searchsorted(self._ends, np.array(indexes, np.int64), side="right").tolist()
 
     def _blocks(self, first: int, last: int) -> Iterator[Core]:
@@ -665,7 +665,7 @@ class _Division:
         """Yield the parts of blocks between which there is no place for a cut."""
         start, end = self._starts[first], self._starts[last]
         run = self._text[start:end]
-        # A document that changes here and there mostly repeats its runs of blocks.
+        # Cached, since an updated document mostly repeats its runs of blocks.
         spans = sentence_spans(run) if len(run) > _LONGEST_REMEMBERED else _remembered_spans(run)
         found = [start + span[0] for span in spans]
         # A heading goes with the sentence after it.
@@ -726,13 +726,13 @@ def _fit(text: str, start: int, core: Core, max_tokens: int) -> Iterator[Span]:
     """Yield the chunk from `start` to the end of `core`; if it is too long after all, without overlap, or in parts."""
     for first in dict.fromkeys((start, core.start)):
         span = trim(text, first, core.end)
-        # A document that changes here and there mostly repeats its chunks.
+        # Cached, since an updated document mostly repeats its chunks.
         piece = text[span[0] : span[1]]
         count = count_tokens(piece) if len(piece) > _LONGEST_REMEMBERED else _remembered_count(piece)
         if count <= max_tokens:
             yield Span(*span, count)
             return
-    # Cut out of its surroundings, a text may encode into more tokens than it had there.
+    # Tokenized alone, a text may have more tokens than within its context.
     for window in token_windows(text[core.start : core.end], max_tokens):
         yield Span(core.start + window.start, core.start + window.end, window.token_count)
 
@@ -742,7 +742,7 @@ _remembered_spans = lru_cache(maxsize=4_096)(sentence_spans)
 
 
 _STRATEGIES: Mapping[str, type[SpanChunker]] = {
-    # Retrieval finds most with it, on Markdown too (`python -m benchmarks chunking`).
+    # Best for retrieval, on Markdown too (`python -m benchmarks chunking`).
     "auto": SemanticChunker,
     "tokens": TokenChunker,
     "semantic": SemanticChunker,
