@@ -74,8 +74,8 @@ _OLE_ROOT = 5
 _POSTSCRIPT = re.compile(rb"(?:\x04|\x1b%-12345X(?:@PJL[^\n]*\n){0,20})?%!PS|\xc5\xd0\xd3\xc6")
 _POSTSCRIPT_ENDINGS = frozenset({".ps", ".eps"})
 _MARKED = frozenset({".md", ".rst", ".adoc"})
-# Notes that are told by their names, whatever their ending.
-_NOTES = re.compile(r"[A-Z][A-Z_-]{2,}|(?:README|NEWS|CHANGES|INSTALL|TODO|FAQ)\.\w+")
+# Text files known by their conventional names.
+_NOTES = re.compile(r"(?:README|(?:OLD)?NEWS|CHANGES|CHANGELOG|HISTORY|INSTALL|TODO|FAQ|BUGS|NOTES)(?:\.[A-Z]\w+)?")
 _HTML = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _HTML_WITHIN = 2048
 # The start of a manual page's source: a comment or its first macro.

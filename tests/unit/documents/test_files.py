@@ -97,6 +97,16 @@ def test_path_that_leads_nowhere_is_named_once(tmp_path: Path) -> None:
 
 
 def test_notes_that_are_told_by_their_names_are_taken(tmp_path: Path) -> None:
-    for name in ("README", "NEWS.Debian.gz", "README.SSL", "OLDNEWS.gz", "lamp", "DATA.bin", "Makefile"):
+    for name in (
+        "README",
+        "NEWS.Debian.gz",
+        "README.SSL",
+        "OLDNEWS.gz",
+        "lamp",
+        "DATA.bin",
+        "README.bin",
+        "COPYING",
+        "Makefile",
+    ):
         (tmp_path / name).write_text("The lamp burns oil.")
     assert names(tmp_path, find_files([tmp_path])) == ["NEWS.Debian.gz", "OLDNEWS.gz", "README", "README.SSL"]

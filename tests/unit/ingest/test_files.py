@@ -67,7 +67,7 @@ async def test_patterns_choose_files(kb: AsyncHeliograph, tmp_path: Path) -> Non
 
 async def test_what_nothing_reads_is_counted_by_its_ending(kb: AsyncHeliograph, tmp_path: Path) -> None:
     folder = tmp_path / "docs"
-    for name in ("a.md", "b.PNG", "c.png", "drafts/d.zzz", "NOTES", "empty.zzz", ".hidden.zzz"):
+    for name in ("a.md", "b.PNG", "c.png", "drafts/d.zzz", "LICENSE", "empty.zzz", ".hidden.zzz"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("" if name.startswith("empty") else f"# {name}\n\nText.")
     report = await kb.insert_files([folder], exclude=["drafts/"])
