@@ -32,7 +32,7 @@ def test_parameters_have_a_row_each_with_what_they_mean() -> None:
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
     assert rows[0][:3] == ["parameter", "value", "a"]
     (row,) = (item for item in rows if item[0] == "`bridge_weight`")
-    assert row[2:] == ["40.0 / 45.2", "Weight of what a bridge gains."]
+    assert row[2:] == ["40.0 / 45.2", "Weight of the gain over a bridge."]
     assert len(rows) == 3 + len(FusionParameters.__dataclass_fields__)
 
 
