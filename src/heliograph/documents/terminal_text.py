@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, takewhile
 
-from heliograph.documents.markdown import fence
+from heliograph.documents.markdown import fence, markdown_table
 
 # "QMGR(8)          System Manager's Manual          QMGR(8)", the first line of a manual page and often the last.
 _RUNNING = re.compile(r"\s*(?P<name>[\w.:+@-]+\(\d\w{0,4}\))\s{2,}(?:\S.*\s{2,})?(?P=name)\s*$")
@@ -57,6 +57,14 @@ _PAGE_NUMBER = re.compile(
     r"^\s*(?:[-–]\s*)?(?:\d+|[ivxlc]+)(?:\s*[-–])?\s*$|\[[Pp]age (?:\d+|[ivxlc]+)\]\s*$"
     r"|\s{3,}(?:[Pp]age )?(?:\d+|[ivxlc]+)\s*$|^\s*(?:[Pp]age )?(?:\d+|[ivxlc]+)(?=\s{3,})"
 )
+# A table that is drawn: its upper border, then lines that begin and end with strokes; and these as they are typed.
+_STROKES = str.maketrans("│┃║─━═┌┬┐├┼┤└┴┘╔╦╗╠╬╣╚╩╝╒╤╕╞╪╡╘╧╛┏┳┓┣╋┫┗┻┛╭╮╰╯", "|||---" + "+" * 40)
+_DRAWN = re.compile(
+    r"^[ \t]*[+┌╔╒┏╭][-=+─━═┬╦╤┳]{2,}[+┐╗╕┓╮][ \t]*\n"
+    r"(?:[ \t]*[-+|=│┃║├╠╞┣└╚╘┗╰][^\n]*[-+|=│┃║┤╣╡┫┘╝╛┛╯][ \t]*(?:\n|\Z)){3,}",
+    re.MULTILINE,
+)
+_FEWEST_BORDERS = 3
 _ENDS_PARAGRAPH = re.compile(r"[.!?:;。！？：；][\"'”’)\]]*$")
 _SPLIT_WORD = re.compile(r"(?<=[^\W\d_])[-\u2010]\n[ \t]*(?=([^\W\d_]+))")
 
@@ -118,6 +126,31 @@ def _goes_on(before: str, after: str, width: int) -> bool:
     indent = len(after) - len(after.lstrip())
     is_full = len(before) >= 0.85 * width and indent <= len(before) - len(before.lstrip())
     return after.lstrip()[0].islower() or is_full
+
+
+def drawn_tables(text: str) -> str:
+    """Return a text with the tables that are drawn in it, with letters or with lines, as tables of Markdown."""
+    return _DRAWN.sub(_table, text)
+
+
+def _table(match: re.Match[str]) -> str:
+    """Return one as Markdown; as it is drawn if its cells span others."""
+    drawn = [line.strip() for line in match[0].translate(_STROKES).strip().split("\n")]
+    borders = [place for place, line in enumerate(drawn) if not line.strip("+-=|")]
+    rows: list[list[str]] = []
+    for place, line in enumerate(drawn):
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if place in borders:
+            continue
+        if len(cells) != drawn[0].count("+") - 1:
+            return match[0]
+        # Where no lines part the rows, what goes on with one leaves its first cell empty.
+        is_new = place - 1 in borders or (len(borders) <= _FEWEST_BORDERS and cells[0])
+        if is_new:
+            rows.append(cells)
+        else:
+            rows[-1] = [" ".join(filter(None, pair)) for pair in zip(rows[-1], cells, strict=True)]
+    return f"\n{markdown_table(rows)}\n\n" if len(rows) > 1 else match[0]
 
 
 def is_manual_page(text: str) -> bool:

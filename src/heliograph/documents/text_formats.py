@@ -31,7 +31,7 @@ from heliograph.documents.markdown import (
     too_long,
 )
 from heliograph.documents.markups import MARKUPS
-from heliograph.documents.terminal_text import join_pages, terminal_markdown
+from heliograph.documents.terminal_text import drawn_tables, join_pages, terminal_markdown
 from heliograph.errors import IngestError
 from heliograph.text.sentences import join_full_lines
 
@@ -83,7 +83,8 @@ class TextLoader(Loader):
         loaded = _load_text(raw)
         paged = join_pages(loaded.text)
         marked = terminal_markdown(paged)
-        return replace(loaded, text=marked or paged, title=loaded.title or find_title(marked or loaded.text))
+        title = loaded.title or find_title(marked or loaded.text)
+        return replace(loaded, text=marked or drawn_tables(paged), title=title)
 
 
 _MARKUP_TYPES = {"text/x-rst": ".rst", "text/vtt": ".vtt", "application/x-subrip": ".srt", "text/asciidoc": ".adoc"}

@@ -162,3 +162,24 @@ def test_days_that_a_change_log_names_again_and_again_head_their_entries() -> No
 
 def test_line_that_begins_with_a_number_sign_is_no_heading() -> None:
     assert list(set_out_markdown("# echo lamps | nc\n\nIt burns.")) == ["\\# echo lamps | nc", "It burns."]
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        "┌────┬───────┐\n│ a  │ b     │\n├────┼───────┤\n│ -x │ burns │\n│    │ oil   │\n"
+        "├────┼───────┤\n│ -y │ stops │\n└────┴───────┘\n",
+        "+----+-------+\n| a  | b     |\n+====+=======+\n| -x | burns |\n|    | oil   |\n"
+        "| -y | stops |\n+----+-------+\n",
+    ],
+)
+def test_table_that_is_drawn_in_a_text_is_a_table(drawn: str) -> None:
+    text = _text("lamp.txt", f"How it is called:\n{drawn}It burns.\n")
+    table = "| a | b |\n| --- | --- |\n| -x | burns oil |\n| -y | stops |"
+    assert text == f"How it is called:\n\n{table}\n\nIt burns.\n"
+
+
+@pytest.mark.parametrize("row", ["| a    b |", "| a | b | c |"])
+def test_table_whose_cells_span_others_stays_as_it_is_drawn(row: str) -> None:
+    drawn = f"+---+---+\n{row}\n+---+---+\n| 1 | 2 |\n+---+---+\n"
+    assert _text("lamp.txt", drawn) == drawn

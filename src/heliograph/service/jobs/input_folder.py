@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import filecmp
 import os
+import re
 import shutil
 import time
 import unicodedata
@@ -26,6 +27,8 @@ _PART_SECONDS = 86_400
 _RESERVED = frozenset({"con", "prn", "aux", "nul"}) | {f"{kind}{n}" for kind in ("com", "lpt") for n in "0123456789¹²³"}
 # Joiners are part of words in some scripts; other invisible characters could make two names look the same.
 _JOINERS = "\u200c\u200d"
+# Endings of manual pages (".3perl") and of parts of Info files, which are many.
+_OF_SECTIONS = re.compile(r"\.(?:info-)?\d")
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -40,8 +43,8 @@ def checked_name(name: str) -> str:
     if why := _fault_of(name):
         raise InvalidRequestError(f"{name!r:.120} is no name for an upload: it {why}; rename the file")
     if not is_read(name, given=True):
-        known = ", ".join(sorted(known_suffixes(given=True)))
-        raise InvalidRequestError(f"{name!r} is of a kind that is not read; known endings: {known}")
+        known = ", ".join(sorted(ending for ending in known_suffixes(given=True) if not _OF_SECTIONS.match(ending)))
+        raise InvalidRequestError(f"{name!r} is of a kind that is not read; known endings: {known}, .1 to .9")
     return name
 
 

@@ -128,3 +128,9 @@ def test_what_a_dead_process_left_is_dropped_after_a_day(tmp_path: Path) -> None
     assert set(folder.path.iterdir()) == {Path(new.name), Path(newest.name)}
     for part in (old, new, newest):
         folder.end(part)
+
+
+def test_refusal_of_a_kind_says_which_are_read_but_not_every_section_of_manual_pages() -> None:
+    with pytest.raises(InvalidRequestError, match=r"known endings: \.adoc, .*\.pdf, .*\.zsh, \.1 to \.9$") as refused:
+        checked_name("lamp.bin")
+    assert ".3perl" not in str(refused.value)
