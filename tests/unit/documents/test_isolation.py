@@ -180,7 +180,8 @@ def test_close_ends_what_is_being_read(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=read)
     thread.start()
-    while not reader._lock.locked():
+    # Before it is handed over, another process would be started for it.
+    while not reader._served:
         time.sleep(0.01)
     reader.close()
     thread.join(10)
