@@ -65,6 +65,7 @@ const sorted = (heads: TalkHead[]) => heads.sort((one, other) => other.changed -
 
 export async function readTalks() {
   const heads: TalkHead[] = [...unkept.values()].map(headOf);
+  const before = talks.value;
   try {
     const store = (await database()).transaction(STORE).objectStore(STORE);
     await new Promise<void>((resolve, reject) => {
@@ -80,7 +81,9 @@ export async function readTalks() {
   } catch {
     // There are none but those of this page.
   }
-  talks.value = sorted(heads);
+  // A question may have been answered meanwhile, whose conversation was not there yet to be read.
+  const kept = talks.value.filter((one) => !before.includes(one));
+  talks.value = sorted([...kept, ...heads.filter(({ id }) => !kept.some((one) => one.id === id))]);
 }
 
 export const readTalk = async (id: string): Promise<Talk | null> =>
