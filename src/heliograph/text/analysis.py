@@ -270,8 +270,9 @@ def _is_within_word(text: str, index: int) -> bool:
 MAX_TERM_LENGTH = 64
 # Longer tokens are encoded data, which seldom recurs.
 _LONGEST_CACHED = 128
-# Longer pieces between white space are such, or sentences of a language that writes without it.
-_LONGEST_PIECE = 32
+# Longer pieces between white space are such, or sentences of a language that writes without it: those have a term per
+# character, and would fill the memory.
+_LONGEST_PIECE = 20
 
 # Scripts without spaces between words. Hangul has spaces, but its particles make bigrams the better unit.
 _UNSPACED = HAN + r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u31f0-\u31ff\u1100-\u11ff\uac00-\ud7af"
@@ -329,7 +330,7 @@ def _piece_terms(piece: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-_cached_piece_terms = lru_cache(maxsize=65_536)(_piece_terms)
+_cached_piece_terms = lru_cache(maxsize=32_768)(_piece_terms)
 
 
 # Languages with rich inflection or with compound nouns, in letters that Western European languages lack. The prefixes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,6 +69,17 @@ def test_a_version_belongs_to_the_word_before_it_also_with_a_comma() -> None:
     assert terms("TLS 1.3") == terms("TLS1.3")
     assert terms("including 3,180.13 miles") == terms("including3180.13 miles")
     assert terms("over 1,200 miles") == ["1200", "mile"]
+
+
+def test_sentences_of_languages_without_spaces_fill_no_memory() -> None:
+    signs = "".join(map(chr, range(0x4E00, 0x4E00 + 2024)))
+    tracemalloc.start()
+    try:
+        for start in range(2000):
+            assert len(terms(signs[start : start + 24])) == 23
+        assert tracemalloc.get_traced_memory()[0] < 500_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_terms_of_a_long_token_are_cut() -> None:
