@@ -58,6 +58,8 @@ _FIXED_FONT = re.compile(
 )
 _FIXED_PITCH = 1
 _FONT_SAMPLES = 5
+# Code stands no farther to the right, in characters; tiny letters far apart would make a line of millions.
+_WIDEST_CODE = 240
 _ANGLE_SAMPLES = 24
 _MAX_TILT_DEGREES = 10.0
 
@@ -416,7 +418,8 @@ def code_lines(lines: Sequence[Line]) -> Iterator[str]:
     for line in lines:
         said = ""
         for cell in line.cells:
-            said = said.ljust(max(round((cell.left - least) / width), len(said) + bool(said))) + cell.text
+            place = round(min((cell.left - least) / width, _WIDEST_CODE))
+            said = said.ljust(max(place, len(said) + bool(said))) + cell.text
         yield said.replace(HYPHEN, "-")
 
 

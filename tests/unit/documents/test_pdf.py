@@ -381,6 +381,15 @@ def test_lines_of_code_stay_lines_with_their_indentation() -> None:
     assert "\n\n```\nfor file in *.gz\ndo\n   gunzip $file\ndone\n```\n\n" in text
 
 
+def test_tiny_code_far_apart_makes_no_lines_of_millions_of_spaces() -> None:
+    pdf = PdfPages().lines(72, 100, [SENTENCE] * 3)
+    for number in range(4):
+        pdf.line((90, 500_000)[number % 2], 200 + number, f"lamp = oil{number}", 0.5, font="Courier")
+    text = load("a.pdf", pdf.data()).text
+    assert "\nlamp = oil2\n " in text
+    assert len(text) < 2000
+
+
 def test_term_in_letters_of_code_leads_what_stands_below_it_and_a_word_goes_on_in_its_sentence() -> None:
     pdf = PdfPages().line(72, 100, "--keep", font="Courier").line(96, 112, "The oil stays in the lamp.")
     pdf.line(72, 140, "It is filled with", size=10).line(148, 140, "fill -a", font="Courier")
