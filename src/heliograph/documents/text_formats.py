@@ -99,7 +99,7 @@ class MarkupLoader(Loader):
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
         loaded = _load_text(raw)
-        suffix = PurePath(raw.name.removesuffix(".txt")).suffix.lower()
+        suffix = PurePath(raw.name.lower().removesuffix(".txt")).suffix
         read = MARKUPS.get(suffix if suffix in MARKUPS else _MARKUP_TYPES.get(raw.mime_type, ""))
         text = (read(loaded.text) if read else None) or loaded.text
         stated = next((kind for kind, ending in _MARKUP_TYPES.items() if ending == suffix), "text/plain")

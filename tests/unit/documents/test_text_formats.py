@@ -232,8 +232,9 @@ def test_message_that_nests_without_end_leaves_the_others_of_a_mailbox() -> None
     assert "## two\n\nSeal." in text
 
 
-def test_source_in_markup_that_is_shown_as_text_is_read_as_markup() -> None:
-    document = load("index.rst.txt", "Lamps\n=====\n\nSee :ref:`oil <oil>`.\n")
+@pytest.mark.parametrize("name", ["index.rst.txt", "INDEX.RST.TXT"])
+def test_source_in_markup_that_is_shown_as_text_is_read_as_markup(name: str) -> None:
+    document = load(name, "Lamps\n=====\n\nSee :ref:`oil <oil>`.\n")
     assert (document.title, document.metadata["mime_type"]) == ("Lamps", "text/x-rst")
     assert "See `oil`." in document.text
 
