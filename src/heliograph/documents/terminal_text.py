@@ -57,7 +57,7 @@ _PAGE_NUMBER = re.compile(
     r"^\s*(?:[-–]\s*)?(?:\d+|[ivxlc]+)(?:\s*[-–])?\s*$|\[[Pp]age (?:\d+|[ivxlc]+)\]\s*$"
     r"|\s{3,}(?:[Pp]age )?(?:\d+|[ivxlc]+)\s*$|^\s*(?:[Pp]age )?(?:\d+|[ivxlc]+)(?=\s{3,})"
 )
-# A table that is drawn: its upper border, then lines that begin and end with strokes; and these as they are typed.
+# A drawn table: its upper border, then lines that begin and end with strokes; and the ASCII forms of these strokes.
 _STROKES = str.maketrans("│┃║─━═┌┬┐├┼┤└┴┘╔╦╗╠╬╣╚╩╝╒╤╕╞╪╡╘╧╛┏┳┓┣╋┫┗┻┛╭╮╰╯", "|||---" + "+" * 40)
 _DRAWN = re.compile(
     r"^[ \t]*[+┌╔╒┏╭][-=+─━═┬╦╤┳]{2,}[+┐╗╕┓╮][ \t]*\n"
@@ -129,28 +129,31 @@ def _goes_on(before: str, after: str, width: int) -> bool:
 
 
 def drawn_tables(text: str) -> str:
-    """Return a text with the tables that are drawn in it, with letters or with lines, as tables of Markdown."""
+    """Return a text with its drawn tables, of ASCII or box-drawing characters, as Markdown tables."""
     return _DRAWN.sub(_table, text)
 
 
 def _table(match: re.Match[str]) -> str:
-    """Return one as Markdown; as it is drawn if its cells span others."""
+    """Return a drawn table as Markdown; unchanged if cells span columns."""
     drawn = [line.strip() for line in match[0].translate(_STROKES).strip().split("\n")]
-    borders = [place for place, line in enumerate(drawn) if not line.strip("+-=|")]
-    rows: list[list[str]] = []
+    borders = {place for place, line in enumerate(drawn) if not line.strip("+-=|")}
+    columns = drawn[0].count("+") - 1
+    # Per row and cell its lines.
+    rows: list[list[list[str]]] = []
     for place, line in enumerate(drawn):
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if place in borders:
             continue
-        if len(cells) != drawn[0].count("+") - 1:
+        if len(cells) != columns:
             return match[0]
-        # Where no lines part the rows, what goes on with one leaves its first cell empty.
-        is_new = place - 1 in borders or (len(borders) <= _FEWEST_BORDERS and cells[0])
-        if is_new:
-            rows.append(cells)
-        else:
-            rows[-1] = [" ".join(filter(None, pair)) for pair in zip(rows[-1], cells, strict=True)]
-    return f"\n{markdown_table(rows)}\n\n" if len(rows) > 1 else match[0]
+        # Without borders between rows, a line that continues a row has an empty first cell.
+        if place - 1 in borders or (len(borders) <= _FEWEST_BORDERS and cells[0]):
+            rows.append([[] for _ in cells])
+        for lines, cell in zip(rows[-1], cells, strict=True):
+            lines.append(cell)
+    if len(rows) < 2:
+        return match[0]
+    return f"\n{markdown_table([[' '.join(filter(None, lines)) for lines in row] for row in rows])}\n\n"
 
 
 def is_manual_page(text: str) -> bool:

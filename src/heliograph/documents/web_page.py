@@ -152,15 +152,17 @@ class _Block:
         return self.link_characters / max(1, self.characters)
 
 
+# Menus that open when their word is clicked, as Bootstrap sets them into sentences.
+_MENUS = '[data-toggle="dropdown"] + ul.dropdown-menu, [data-bs-toggle="dropdown"] + ul.dropdown-menu'
+
+
 def remove_furniture(body: Node, title: str = "") -> int:
     """Remove everything but the content from the body of a page; a block that holds the title stays.
 
     Returns:
         How many visible characters were removed, spaces not counted.
     """
-    # A menu that opens when its word is clicked, such as Bootstrap sets into sentences, is no part of the text.
-    menus = ", ".join(f'[data-{kind}toggle="dropdown"] ~ ul' for kind in ("", "bs-"))
-    for node in body.css(f"script, style, noscript, template, {menus}"):
+    for node in body.css(f"script, style, noscript, template, {_MENUS}"):
         node.decompose()
     # Of alternatives of which a script would show one, such as the keys of each system, the last is shown.
     for last in body.css("span > [hidden]:last-child:not(:first-child)"):

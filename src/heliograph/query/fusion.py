@@ -131,7 +131,7 @@ Scores = dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FollowedBridges:
     """Bridges from the best chunks, with the vectors of their entities and the parameters that weigh them."""
 
     followed: Sequence[FollowedBridge]
@@ -366,17 +366,17 @@ class FusedSearch:
         """
         limits = limits or SearchLimits()
         found = await self._found(question, vector, limits)
-        seen = await self._store.at_one_moment(lambda: self._look_around(found, limits))
+        bridges = await self._store.at_one_moment(lambda: self._find_first(found, limits))
         if found.respelt:
             embedded = await self._embedding.embed([found.respelt.question], "query")
             again = await self._found(found.respelt.question, embedded.vectors[0], limits)
             found = replace(again, respelt=found.respelt)
-            seen = await self._store.at_one_moment(lambda: self._look_around(found, replace(limits, is_read=True)))
-        if seen is not None:
-            await self._cross_bridges(found, seen)
+            bridges = await self._store.at_one_moment(lambda: self._find_first(found, replace(limits, is_read=True)))
+        if bridges is not None:
+            await self._cross_bridges(found, bridges)
         return await self._store.at_one_moment(lambda: self._conclude(found, limits))
 
-    async def _look_around(self, found: Found, limits: SearchLimits) -> Seen | None:
+    async def _find_first(self, found: Found, limits: SearchLimits) -> FollowedBridges | None:
         """Make the first hop and find the bridges from the best chunks.
 
         If the question misspells names, only set `found.respelt` and return None.
@@ -391,7 +391,7 @@ class FusedSearch:
             return None
         first = best(found.totals(), self._parameters.first_hops)
         await found.read_mentions(first, self._parameters.aside_worth)
-        return await self._see_bridges(found) if Channel.BRIDGE in limits.channels else None
+        return await self._follow_bridges(found) if Channel.BRIDGE in limits.channels else None
 
     async def _conclude(self, found: Found, limits: SearchLimits) -> FusedHits:
         if found.channels and Channel.GRAPH in limits.channels:
@@ -504,7 +504,7 @@ class FusedSearch:
                 found.places |= places
                 found.named = link_entities([*spans, *aliases], found.places)
 
-    async def _see_bridges(self, found: Found) -> Seen:
+    async def _follow_bridges(self, found: Found) -> FollowedBridges:
         """Find the bridges from the best chunks over their entities to further chunks."""
         totals = found.totals()
         first = best(totals, found.parameters.first_hops)
@@ -533,11 +533,11 @@ class FusedSearch:
             found.read_vectors(id_ for item in followed for id_ in (*item.about, *item.mentioning)),
             self._store.vectors.get_vectors(Collection.ENTITIES, entity_ids),
         )
-        return Seen(followed, entities, parameters)
+        return FollowedBridges(followed, entities, parameters)
 
-    async def _cross_bridges(self, found: Found, seen: Seen) -> None:
+    async def _cross_bridges(self, found: Found, bridges: FollowedBridges) -> None:
         """Score the chunks that the bridges lead to."""
-        followed, parameters = seen.followed, seen.parameters
+        followed, parameters = bridges.followed, bridges.parameters
         if not followed:
             found.set_channel(Channel.BRIDGE, {})
             return
@@ -548,7 +548,7 @@ class FusedSearch:
         # First estimate the vectors of residual questions from stored vectors.
         unknown = np.zeros_like(found.vector)
         estimates = found.vector + parameters.entity_share * np.stack(
-            [seen.entities.get(item.entity_id, unknown) for item in followed]
+            [bridges.entities.get(item.entity_id, unknown) for item in followed]
         )
         estimates /= np.maximum(np.linalg.norm(estimates, axis=1, keepdims=True), 1e-9)
         nearness = found.nearness(estimates, parameters.question_share, beyond)

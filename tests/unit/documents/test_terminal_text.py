@@ -6,7 +6,7 @@ import pytest
 
 from heliograph.documents.base import Limits, RawDocument
 from heliograph.documents.registry import load_document
-from heliograph.documents.terminal_text import set_out_markdown, terminal_markdown
+from heliograph.documents.terminal_text import drawn_tables, set_out_markdown, terminal_markdown
 from heliograph.documents.web_page import html_to_markdown
 
 _PAGE = """KEEPER(8)                    System Manager's Manual                    KEEPER(8)
@@ -183,3 +183,9 @@ def test_table_that_is_drawn_in_a_text_is_a_table(drawn: str) -> None:
 def test_table_whose_cells_span_others_stays_as_it_is_drawn(row: str) -> None:
     drawn = f"+---+---+\n{row}\n+---+---+\n| 1 | 2 |\n+---+---+\n"
     assert _text("lamp.txt", drawn) == drawn
+
+
+def test_long_drawn_table_is_read_once() -> None:
+    rows = "| a | b |\n+---+---+\n" * 100_000
+    text = drawn_tables(f"+---+---+\n{rows}")
+    assert text.count("| a | b |") == 100_000

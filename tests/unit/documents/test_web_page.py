@@ -368,11 +368,19 @@ def test_page_that_is_one_block_of_written_text_is_no_code() -> None:
     assert "```" in load("fold.html", page.format(written * 20).replace("<pre>", f"<p>{written * 20}</p><pre>")).text
 
 
+def test_list_behind_what_opens_a_menu_is_text() -> None:
+    menu = '<a data-toggle="dropdown">Lamps</a><ul class="dropdown-menu"><li>Go to lamps</li></ul>'
+    text = load("a.html", f"<html><body><h1>Lamps</h1>{menu}<p>They burn.</p><ul><li>Oil</li></ul></body></html>").text
+    assert "- Oil" in text
+    assert "Go to lamps" not in text
+
+
 def test_written_blocks_of_a_page_that_is_set_with_a_fixed_width_are_text_and_its_examples_code() -> None:
     written = (
         'The wick is trimmed when the "{}" keyword says so,\nand stays as it is\notherwise.\n\n  - it burns low.\n'
     )
-    menu = '<span class="box"><a data-toggle="dropdown">trim</a><ul><li>Section of trim</li></ul></span>'
+    menu = '<a data-toggle="dropdown">trim</a><ul class="dropdown-menu"><li>Section of trim</li></ul>'
+    menu = f'<span class="box">{menu}</span>'
     said = "".join(f"<h2>Part {at}</h2><pre>{written.format(menu)}</pre>" for at in range(20))
     text = load(
         "a.html", f"<html><body>{said}<p>Example:</p><pre>trim -a 0.1 $lamp\nlight $lamp</pre></body></html>"
