@@ -49,7 +49,7 @@ _RELATIVE = frozenset({"who", "where", "when", "whose", "why"})
 _CHINESE_QUESTION = late_pattern(
     r"什么|谁|哪[里儿个些位年天一部家种]?|何[时处地人]?|多少|几|怎[么样]|多[大长远高久重]|如何"
 )
-# What each further word, and each further pair of Chinese characters, is worth of the one before.
+# Weight of each further word, or pair of Chinese characters, as a share of the one before.
 _FADING = 0.7
 _FADING_PAIR = 0.84
 
@@ -202,7 +202,7 @@ _IN_OTHERS = (
     AnswerType.LOCATION,
     AnswerType.CODE,
 )
-# What is written to a machine: marked as code, an option, a path, a call, a name with underscores or inner capitals.
+# Text that is typed into a machine: marked as code, an option, a path, a call, a name with underscores or inner capitals.
 _CODE = late_pattern(
     r"`([^`\n]+)`|[\"“]([^\s\"“”]{2,24})[\"”]|\b([A-Z]{3,}(?: [A-Z]{2,})+)\b"
     r"|(?<![\w-])(--?[A-Za-z][\w-]*)|(?<![\w/.])(~?/[\w.+-]+(?:/[\w.+-]*)*)|([A-Za-z_][\w.]*\(\))"
@@ -240,7 +240,7 @@ _TIMES_IN_OTHERS = (
     r"|か月|개월|años?|ans?\b|anni|anos?\b|jaar|år|lat\b|let\b|yıl|лет|год\w*|年|년)"
 )
 _DEFAULT_IN_OTHERS = "|".join(asking.default for asking in ASKING.values() if asking.default)
-# What is asked for more precisely, and what it looks like: a length of time, a key, an option of a command line. Each
+# Forms of answers and how each looks: a length of time, a key, an option of a command line. Each
 # has the field of `Asking` by which it is known in other languages than English, Chinese and German; empty for none.
 _COUNT = (
     r"(?:(?<![A-Za-z\d.])\d[\d.,]*|\b(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty|thirty"
@@ -324,7 +324,7 @@ _FORMS = tuple(
         ),
         (
             "default",
-            # What holds where nobody says otherwise, in whatever words this is asked.
+            # A default, in whatever words the question asks for it.
             r"\bdefaults?\b|\bout of the box\b|\bunless (?:\w+ )?(?:told|set|configured|changed|overridden|specified)"
             r"|\b(?:nothing|none|no \w+) (?:is|was|has been) (?:set|given|configured|specified)"
             r"|\b(?:if|when) (?:i|you|one|we|it|nobody) (?:do(?:es)?(?: not|n['’]t)|never) (?:set|give|specif|config)"
@@ -341,9 +341,9 @@ _FORMS = tuple(
         ),
     )
 )
-# Of what both scripts can say (names, numbers) all is worth so much of a question.
+# Weight of a sentence that holds every name and number of the question, all that two scripts can share.
 _OTHER_SCRIPT = 0.7
-# Of a whole fit, what is of the kind asked for, but not of the form; and where the form is said in another script.
+# Fit, as a share of a full one, of the right kind without the form, and of one whose form is in another script.
 _KIND_ALONE = 0.4
 _KIND_IN_OTHER_SCRIPT = 0.8
 # And what is of one of several forms.
@@ -535,7 +535,7 @@ class AskedQuestion:
             return _AS_TERM
         if not self.identifiers.isdisjoint(_MARKED_SIGN.findall(sentence.shown)):
             return _BEFORE
-        # What somebody says in a conversation ("LiHua: ...") does not explain who says it.
+        # A message ("LiHua: ...") does not explain its author.
         is_said = sentence.lead.endswith((":", "："))
         return _BEFORE if not is_said and _bare(sentence.lead) in self.identifiers else 0.0
 
@@ -553,7 +553,7 @@ class AskedQuestion:
         held = sum(_holds_new(form, sentence, self.folded) for form in self.forms)
         is_foreign = self.is_chinese and not reads_chinese(sentence)
         if held:
-            # What another script says of a Chinese noun is told by the kind.
+            # In another script a Chinese noun is matched by the kind alone.
             return 1.0 if held == len(self.forms) or (is_foreign and fit >= 1.0) else _PARTLY
         return fit * (_KIND_IN_OTHER_SCRIPT if is_foreign else _KIND_ALONE) if self.forms else fit
 

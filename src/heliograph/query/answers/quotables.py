@@ -76,15 +76,15 @@ _POINTS_BACK = compiled(
     r"|[(（]|[它他她其该此]|这|那(?!么)|因此|所以|但|然而|否则|于是|不过",
     re.IGNORECASE,
 )
-# What it may say so of a command shown above it: "By default, this will return".
+# How it may point back to a command shown above it: "By default, this will return".
 _POINTS_BACK_TO_CODE = compiled(r"(?:\w+ ){0,2}?\w*,? ?(?:this|these)\b|这|dies", re.IGNORECASE)
-# What it may say of it later on, as if the sentence before were read: "if the script exits with this code".
+# How it may point back within the sentence: "if the script exits with this code".
 _POINTS_BACK_WITHIN = compiled(
     r"[^.;:]{0,80}?\b(?:this|these|such)\s+(?!(?:is|are|was|were|way|means|page|section|chapter|manual|document|guide"
     r"|book|tutorial|version|release|as)\b)[a-z]+|[^。；：]{0,30}?(?:该|上述|这[个种些])(?!章|节|手册|文档|页)",
     re.IGNORECASE,
 )
-# What speaks of a term without naming it, some sentences into its explanation.
+# How a later sentence of an explanation begins that does not repeat the term.
 _ELLIPTICAL = compiled(
     r"(?:the|its)? ?(?:default|initial|minimum|maximum|valid|allowed|possible|recommended)\b|defaults? to\b"
     r"|by default\b|if (?:not|un)[ -]?(?:set|specified|given)\b|默认|缺省|预设"
@@ -119,7 +119,7 @@ _REFERS = compiled(
 )
 _LONGEST_LEAD = 200
 
-# Of what breaks off before a block of code.
+# Least length of a sentence that breaks off before a block of code: in Chinese characters, in spaces.
 _LEAST_HAN_SENTENCE, _LEAST_SPACES = 8, 3
 
 
@@ -434,7 +434,7 @@ class _Reading:
                 continue
             if _NO_STATEMENT.match(shown) or _REFERS.match(shown) or not _LETTER.search(shown):
                 continue
-            # Of its own, with another below it.
+            # A paragraph of its own, with another one below.
             is_paragraph = _begins_paragraph(text, start) and _PARAGRAPH_END.match(text, end) is not None
             is_listed = _LIST_MARK.match(written) is not None or text[start - 1 : start] in (" ", "\t")
             if _is_row(written):
@@ -461,7 +461,7 @@ class _Reading:
                 self._note(self._terms(shown), "")
                 continue
             if self.is_term_listed and not is_listed:
-                # What stands at the margin again is said of no item.
+                # A line at the margin again belongs to no item.
                 self._begin_term("")
                 self.is_term_listed = False
             if match := _TERM_BEFORE_COLON.match(shown):
@@ -479,7 +479,7 @@ class _Reading:
     def _begin_section(self, heading: str, columns: Sequence[str] = ()) -> None:
         self.heading, self.leading, self.asked = heading, "", ""
         self.columns = columns if _are_names(columns) else ()
-        # What stands below the name of a setting explains it.
+        # Text below a heading that names a setting explains the setting.
         self._begin_term(heading if _SETTING.fullmatch(heading) else "")
         self.is_term_listed = False
 
@@ -523,7 +523,7 @@ class _Reading:
         if not shown or not _LETTER.search(shown):
             return
         words = self._terms(shown)
-        # What it takes in is near it: its words make it no more than the sentence that says them.
+        # The sentence taken in is `nearby`: its words must not make this one outrank it.
         before = frozenset[str]()
         for previous in self._pointed_at(shown, form, start, end):
             start, shown, before = previous.start, f"{previous.shown} {shown}", before | previous.words
@@ -598,7 +598,7 @@ class _Reading:
         if form is Form.PROSE and self.code_above and _POINTS_BACK_TO_CODE.match(shown):
             return self.code_above
         if form is Form.PROSE:
-            # What it points back to is said above the paragraph, if anywhere.
+            # The referent is above the paragraph, if anywhere.
             return self.heading if _POINTS_BACK.match(shown) and self.heading.casefold() not in folded else ""
         leading = self.leading
         if not leading and form is Form.CODE and len(self.before_text) <= _LONGEST_LEAD:

@@ -38,7 +38,7 @@ from heliograph.text.phrases import read_texts
 #
 # Which came first, who is older, who died later: the years are read off the sentences about each side, or, where a
 # person behind it is asked about ("which film has the director who was born first"), off those about the persons it
-# names. What no year decides stays in the order in which it was found.
+# names. Where no year decides, the order of the search stays.
 
 _EARLY = late_pattern(
     r"\b(?:first|earlier|earliest|older|oldest|eldest|before)\b|更早|较早|最早|先|年长|[年岁][纪龄数]更?[大老]"
@@ -51,7 +51,7 @@ _DEATH = late_pattern(r"\b(?:died|die|dies|death)\b|去世|逝世|死")
 _BIRTH = late_pattern(
     r"\b(?:born|birth|birthday|older|oldest|elder|eldest|younger|youngest)\b|出生|生于|年长|年轻|[年岁][纪龄数]"
 )
-# Questions that let choose between their sides or hold them against each other.
+# Questions that ask to choose between their sides or to compare them.
 _CHOICE = late_pattern(
     r"\bor\b|^(?:is|are|was|were|do|does|did|has|have)\b|还是|更|比|先|相同|一样|都|同一", re.IGNORECASE
 )
@@ -155,7 +155,7 @@ def _year_in(text: str, event: _Event) -> int | None:
 # *followers*, sentences of other documents that speak of a name which the first sentences brought up. The winner comes
 # first, the lead stays beside it. Each side of a comparison has a sentence.
 
-# Sentences whose new names are followed; shorter names are not looked for within titles.
+# Number of leading sentences whose new names are followed; shorter names are not matched within titles.
 _LEADING = 3
 _LEAST_IN_TITLE = 4
 # What each adds where lead and followers compete; 1.0 is a sentence that holds all that stands near the question word.
@@ -168,7 +168,7 @@ _MEANING_FIRST = 1.0  # its cosine with the question
 # What a sentence must hold of the question, by weight, and of the kind asked for, to answer it alone.
 _WHOLE = 0.999
 _LEAST_TYPE = 0.5
-# From this share on a chunk counts as reached over a bridge.
+# Least bridge score, as a share of the best chunk's score, of a chunk reached over a bridge.
 _LEAST_BRIDGED = 0.02
 
 
@@ -248,11 +248,11 @@ def _follows(candidate: Candidate, chosen: Sequence[Candidate], asked: AskedQues
 _CANDIDATES = 22
 _OF_FIRST_CHUNKS = 10
 _FIRST_CHUNKS = 3
-# In another language than the question's: sentences, of so many first chunks, whose beginning tells the language.
+# Sentences taken from the first chunks in another language than the question's; a chunk's beginning tells its language.
 _FOREIGN = 24
 _FOREIGN_CHUNKS = 5
 _LONGEST_DETECTED = 600
-# Languages that write several nouns as one word, and from how many letters on a part of one is looked for.
+# Languages with compound nouns, and the shortest part of a compound that is matched, in letters.
 _COMPOUNDING = frozenset({"de", "nl"})
 _LEAST_PART_OF_COMPOUND = 5
 # What each adds to a sentence's score; 1.0 is a sentence that holds every term of the question.
@@ -274,19 +274,19 @@ _DEFINES = 0.2  # explaining an option, a command or the like, where the questio
 # A sentence in another script than the question's has this share of its score.
 _OTHER_SCRIPT = 0.9
 _LAST_PLACE = 10
-# Where chunks of one document are cut is chance, so they stand nearer to the best of them by this share of the way.
+# Chunk boundaries are arbitrary, so the chunks of a document move this share of the way to its best chunk's standing.
 _OF_DOCUMENT = 0.4
-# A quote that holds this share of the question says enough of it.
+# A quote that holds this share of the question's terms needs no neighbouring sentence.
 _HOLDS_MOST = 0.8
-# What each adds to the score of a further sentence, beside those that are taken.
+# What each adds to the score of a further sentence, given those already chosen.
 _REPEATED = -0.8  # the share of the question's terms that it holds and that are covered already
 _LEADS_ON = 0.3  # speaking of a name that those brought up
 _SAME_DOCUMENT = -0.2  # being of a document that has one already
-# What shares this much of its terms with a sentence taken before says the same again.
+# Sentences that share this much of their terms are duplicates.
 _SAME = 0.8
 # A further sentence must reach this share of the best one's score.
 _RELEVANT = 0.74
-# Where no embedding compares: below this share of the question's terms no sentence says anything of it.
+# Without an embedding: a question is declined if no sentence holds this share of its terms.
 _LEAST_COVERED = 0.22
 # A question is answered if cosine of the nearest sentence + cosine of the nearest chunk + 0.4 * covered >= 0.94, where
 # `covered` is the largest share of its terms that one sentence holds; 0.87 where the best chunk is in another language.
@@ -311,11 +311,11 @@ _ENGLISH_WORD = late_pattern(
 _NAME = late_pattern(r"[A-Z][A-Za-z0-9._+-]*(?: [A-Z][A-Za-z0-9._+-]*)*|[a-z]+[A-Z_]\w*")
 _LATIN = late_pattern(r"[A-Za-z][A-Za-z0-9._+-]+")
 _LATIN_WORD = late_pattern(r"[A-Za-z0-9]+")
-# Words of an expanded abbreviation that it has no letter for.
+# Words of an expanded abbreviation that are not among its initials.
 _BETWEEN_INITIALS = frozenset({"of", "the", "and", "for", "in"})
 _BETWEEN_PARTS = late_pattern(r"[._+-]+")
 _LITERALS = frozenset({"true", "false", "none", "null", "on", "off", "yes", "no", "ok", "am", "pm"})
-# What documents may write in digits.
+# Dates that documents may write in digits.
 _DATE_NAMES = late_pattern(
     r"(?:jan|feb)(?:uary|ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|(?:nov|dec)(?:ember)?|(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
@@ -378,7 +378,7 @@ def shortlist(
     asked = _read_question(question, language, words, sentences, understanding)
     first_chunk = " ".join(sentence.shown for sentence in sentences if sentence.place == sentences[0].place)
     is_comparable = language == detect_language(first_chunk)
-    # What nothing holds is one of the terms, too, unless it is said around the sentences.
+    # Terms that no sentence holds count too, unless headings, titles or neighbouring sentences hold them.
     titled = {id_: frozenset(terms_in(title, language)) for id_, title in titles.items()}
     wanted = words if is_comparable else frozenset(word for word in words if word in known.said or word.isascii())
     lost = (wanted - asked.weights.keys()).difference(*titled.values(), *(sentence.nearby for sentence in sentences))
@@ -411,7 +411,7 @@ def shortlist(
     missing = [name for name in sought if not _is_held(name.casefold(), said)]
     is_name_lost = not all(_is_said_otherwise(name, said, texts) for name in missing)
     none = frozenset[str]()
-    # Those that say more than the title of their document, or all if none does.
+    # Sentences that say more than their document's title, or all if none does.
     telling = [item for item in sentences if not item.words <= titled.get(item.item.chunk.document_id, none)]
     scored = sorted(_scored(asked, telling or sentences, titled), key=lambda item: -item[0])
     first = [item for item in scored if item[2].place < _FIRST_CHUNKS][:_OF_FIRST_CHUNKS]
@@ -566,7 +566,7 @@ def _names_in(question: str, language: str, sentences: Sequence[Quotable]) -> li
     question = without_accents(question[:LONGEST_READ])
     if is_chinese(question) or language in _OTHER_SCRIPTS:
         return _LATIN.findall(question)
-    # All in capitals: they tell no names.
+    # In a question written in capitals, capitals mark no names.
     if sum(map(str.isupper, question)) > sum(map(str.islower, question)):
         return []
     is_english = _ENGLISH_WORD.search(question) and not is_chinese(sentences[0].item.chunk.text)
@@ -579,7 +579,7 @@ def _names_in(question: str, language: str, sentences: Sequence[Quotable]) -> li
             names.append(rest if opens and not _MADE_NAME.search(first) else match[0])
         # "I" is nobody's name, and no value of a setting or time of the day is one.
         return [name for name in names if len(name) > 1 and name.casefold() not in _LITERALS]
-    # German nouns have capitals and are said otherwise in another language; what is made like this is a name.
+    # Every German noun has a capital; only words with inner or several capitals are surely names.
     return [part for word in _LATIN.findall(question) for part in word.split("-") if _MADE_NAME.search(part)]
 
 
