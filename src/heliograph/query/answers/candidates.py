@@ -202,7 +202,7 @@ _IN_OTHERS = (
     AnswerType.LOCATION,
     AnswerType.CODE,
 )
-# Text that is typed into a machine: marked as code, an option, a path, a call, a name with underscores or inner capitals.
+# Text typed into a machine: marked as code, an option, a path, a call, a name with underscores or inner capitals.
 _CODE = late_pattern(
     r"`([^`\n]+)`|[\"“]([^\s\"“”]{2,24})[\"”]|\b([A-Z]{3,}(?: [A-Z]{2,})+)\b"
     r"|(?<![\w-])(--?[A-Za-z][\w-]*)|(?<![\w/.])(~?/[\w.+-]+(?:/[\w.+-]*)*)|([A-Za-z_][\w.]*\(\))"
