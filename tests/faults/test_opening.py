@@ -75,6 +75,25 @@ async def test_wrong_settings_fail_at_once(home: Store, graph: Graph, error: Exc
     assert graph.attempts == 1
 
 
+async def test_refusal_by_one_engine_ends_the_opening_of_the_others(home: Store, graph: Graph) -> None:
+    other, reached = Graph("graph:other"), []
+    other.passes.clear()
+
+    async def reach() -> None:
+        await other.passes.wait()
+        reached.append(other.name)
+
+    other.prepare = reach
+    graph.refusal = StoreAccessDenied("the password is wrong; check it")
+    with pytest.raises(StoreAccessDenied):
+        await ComposedStore(home, [other, graph], 100).open()
+    # Whoever opened the stores closes them now, and nobody may connect after that.
+    other.passes.set()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert reached == []
+
+
 async def test_wrong_password_found_later_is_told_and_not_raised(home: Store, graph: Graph) -> None:
     graph.is_down = True
     store = await ComposedStore(home, [graph], 100).open()

@@ -21,6 +21,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from heliograph.calls.tasks import run_together
 from heliograph.errors import SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
 from heliograph.filters import Filter
 from heliograph.models import Chunk, Document, Entity, Stats
@@ -597,7 +598,7 @@ class ComposedStore(Store):
             StoreError: An external store is in reach but cannot serve; nothing is left running.
         """
         try:
-            await asyncio.gather(*(follower.start(_OPEN_SECONDS) for follower in self._followers))
+            await run_together(*(follower.start(_OPEN_SECONDS) for follower in self._followers))
         except BaseException:
             await self._stop()
             raise

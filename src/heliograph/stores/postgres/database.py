@@ -497,7 +497,11 @@ def _options() -> dict[str, Any]:
 async def connect(address: Address) -> Connection:
     """Open a connection outside the pool; raises `psycopg.Error`."""
     connection: Connection = await AsyncConnection.connect(address.conninfo, **_options())
-    await _configure(connection)
+    try:
+        await _configure(connection)
+    except BaseException:
+        await connection.close()
+        raise
     return connection
 
 
